@@ -1,9 +1,8 @@
 """Evaluate and train PyTorch classifiers whose errors are not equally bad.
 
 The metrics are torchmetrics: create a metric, call `update` with each batch, then call `compute`. `ConcernSpec`
-describes the cost of each kind of error. The functions under `mpcs_torch.functional` compute the same without state.
-
-Names are imported when they are first used, so that ``import mpcs_torch`` and the command line start without PyTorch.
+describes the cost of each kind of error. The functions under `mpcs_torch.functional` compute the same values without
+state. Names are imported on first use, so that ``import mpcs_torch`` is fast and does not import PyTorch.
 """
 
 from typing import TYPE_CHECKING
@@ -55,10 +54,10 @@ __all__ = [
 
 _PACKAGES = ("calibration", "concern", "functional", "metrics", "evaluation", "learning")
 
-if not TYPE_CHECKING:  # a type checker that saw this function would accept any name
+if not TYPE_CHECKING:  # hidden from type checkers, which would else accept any name
 
     def __getattr__(name):
-        """Import a public name, or one of the packages that define public names."""
+        """Import and return the public object or package ``name`` on its first use."""
         from importlib import import_module
 
         if name in _PACKAGES:

@@ -6,33 +6,33 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 MAX_QUOTED = 100
-"""The maximum number of characters of a value in a message: enough to find the value in a file."""
+"""The maximum number of characters of a value in an error message."""
 
 
 class MpcsError(Exception):
-    """An error in the user's input: a file, a config or a data set. The ``mpcs`` command prints only its message.
+    """The base class of errors in the user's input. The ``mpcs`` command prints only the message, not the traceback.
 
-    Each subclass also derives from a built-in error, so that code that does not know this package can catch it.
+    Each subclass also derives from a built-in error such as ValueError, so that other code can catch it.
     """
 
     exit_status = 2
-    """The exit status of the command."""
+    """The exit status of the ``mpcs`` command after this error."""
     is_printed_elsewhere = False
-    """Whether another process of the same run prints the message."""
+    """Whether another process of the same run prints the message, so that this process need not."""
 
 
 class DataError(MpcsError, RuntimeError):
-    """A data set is missing, broken, or cannot be split as asked."""
+    """The error for a data set that is missing or broken, or that cannot be split as requested."""
 
 
 def require(is_kept: object, rule: str, value: object) -> None:
-    """Raise a ValueError that quotes ``rule`` and ``value``, unless ``is_kept`` is true."""
+    """Raise a ValueError with the message "``rule``, but got ``value``." unless ``is_kept`` is true."""
     if not is_kept:
         raise ValueError(f"{rule}, but got {value}.")
 
 
 class _Short(reprlib.Repr):
-    """A `repr` that stops early, because a hostile value may be huge or deeply nested."""
+    """A `repr` that abbreviates values that are huge or deeply nested."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class _Short(reprlib.Repr):
 
 
 def quoted(value: object) -> str:
-    r"""Return a value as Python would write it, cut to about 100 characters and without control characters.
+    r"""Return the repr of ``value``, cut to 100 characters and without control characters.
 
     Example:
         >>> quoted(["red", chr(27)])
@@ -55,7 +55,7 @@ def quoted(value: object) -> str:
 
 
 def did_you_mean(given: object, names: Iterable[str]) -> str:
-    """Return a question that suggests the ``names`` that are spelled almost like ``given``; empty if there are none.
+    """Return a question that suggests those of ``names`` that are spelled like ``given``; empty if none are similar.
 
     Example:
         >>> did_you_mean("acuracy", ["accuracy", "mpcs"])
@@ -66,22 +66,22 @@ def did_you_mean(given: object, names: Iterable[str]) -> str:
 
 
 def shown(text: str, limit: int = MAX_QUOTED) -> str:
-    """Return ``text`` on one line, cut to ``limit`` characters and with control characters escaped, for a message."""
+    """Return ``text`` on one line, cut to ``limit`` characters, with control characters escaped."""
     line = " ".join(text[: 2 * limit].split())
     safe = line if line.isprintable() else repr(line)[1:-1]
     return safe if len(safe) <= limit and len(text) <= 2 * limit else f"{safe[: limit - 3]}..."
 
 
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]")
-"""Control characters, line separators, characters that change the direction of text, byte order marks and lone
-surrogates. Joiners are not among them, because many scripts need joiners."""
+"""A pattern for control characters, line separators, text direction marks, byte order marks and lone surrogates. It
+does not match zero-width joiners, because many scripts need them."""
 
 
 def has_control(text: str) -> bool:
-    """Return whether a text has a control character."""
+    """Return whether ``text`` has a character that `CONTROL` matches."""
     return CONTROL.search(text) is not None
 
 
 def printable(text: str) -> str:
-    r"""Return a text with its control characters escaped, such as ``\x1b`` for the start of a terminal command."""
+    r"""Return ``text`` with its control characters escaped, such as ``\x1b`` for the escape character."""
     return CONTROL.sub(lambda found: repr(found[0])[1:-1], text)

@@ -1,4 +1,4 @@
-"""Run tasks in parallel processes, and communicate among the processes that torchrun launches."""
+"""Run tasks in parallel processes, and let the processes that torchrun launches communicate."""
 
 import os
 import signal
@@ -24,17 +24,17 @@ Result = TypeVar("Result")
 
 
 def _cores() -> int:
-    """Return the number of cores that this process may use; the machine around a container may have more."""
+    """Return the number of CPU cores that this process may use, which may be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def run_in_processes(function: Callable[[Task], Result], tasks: Sequence[Task]) -> Iterator[tuple[Task, Result]]:
-    """Call ``function`` on ``tasks`` in parallel; yield each task with its result as soon as the task is finished.
+    """Call ``function`` on each of ``tasks`` in parallel; yield each task with its result once the task ends.
 
-    Each process has one thread. An error cancels tasks that have not begun. An interrupt, or leaving the iteration
-    early, also kills running tasks.
+    Each process has one thread. An error cancels all tasks that have not begun. Ctrl-C, or ending the iteration early,
+    also kills running tasks.
     """
-    # Processes are spawned, because forked ones may hang after torch has used threads.
+    # A forked process may hang after torch has used threads, so processes are spawned.
     pool = ProcessPoolExecutor(max(1, min(len(tasks), _cores())), get_context("spawn"), initializer=_begin)
     try:
         futures = {pool.submit(function, task): task for task in tasks}
@@ -49,7 +49,7 @@ def run_in_processes(function: Callable[[Task], Result], tasks: Sequence[Task]) 
 
 
 def _begin() -> None:
-    """Ignore Ctrl-C, which a terminal sends to every process, and exit when the parent process exits."""
+    """Set up a worker process: ignore Ctrl-C, use one thread, and exit when the parent process exits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(1)
 
@@ -66,18 +66,18 @@ T = TypeVar("T")
 
 
 class LostProcessError(MpcsError, RuntimeError):
-    """Another process of the run died or cannot be reached."""
+    """The error raised if another process of the run died or cannot be reached."""
 
 
 class OtherProcessError(MpcsError, RuntimeError):
-    """Another process of the run failed; that process prints the error."""
+    """The error raised if another process of the run failed. That process prints the cause."""
 
     is_printed_elsewhere = True
 
 
 @dataclass(frozen=True)
 class World:
-    """The rank of this process and the number of processes; by default, a single process."""
+    """The rank of this process (0 to ``size`` - 1) and the number of processes, ``size``."""
 
     rank: int = 0
     size: int = 1
@@ -88,11 +88,11 @@ class World:
         return self.rank == 0
 
     def rows(self, count: int) -> slice:
-        """Return the slice of this process out of ``count`` rows; the sizes of slices differ by at most one row."""
+        """Return the slice of ``count`` rows that this process handles. Slice sizes differ by at most one row."""
         return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
 
     def engine(self, model: nn.Module) -> nn.Module:
-        """Wrap the model in `DistributedDataParallel` if there are several processes."""
+        """Return ``model``, wrapped in `DistributedDataParallel` if there are several processes."""
         if self.size == 1:
             return model
         known = signature(DistributedDataParallel).parameters
@@ -101,10 +101,9 @@ class World:
         return DistributedDataParallel(model, **local_batch_norm)
 
     def gather_rows(self, share: Tensor, count: int) -> Tensor:
-        """Gather the rows (m, K) of all processes to (count, K); only the rows of this process keep their gradient.
+        """Return the rows ``share`` (m, K) of all processes as (count, K); only this process's rows keep gradients.
 
-        This is enough: every process computes the loss of all rows, so the backward pass of a differentiable gather
-        would only exchange equal numbers.
+        A differentiable gather is not needed, because every process computes the loss of all rows.
         """
         if self.size == 1:
             return share
@@ -119,28 +118,28 @@ class World:
         return torch.cat(parts)
 
     def any_set(self, flags: Sequence[bool], device: torch.device) -> list[bool]:
-        """Return, for each of ``flags``, whether it is set in any process."""
+        """Return a list of bools: for each position in ``flags``, whether the flag is True in any process."""
         seen = torch.tensor(flags, dtype=torch.int64, device=device)
         self.add_up([seen])
         return [flag > 0 for flag in seen.tolist()]
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
-        """Replace tensors by their sums over the processes."""
+        """Replace each of ``tensors``, in place, by its sum over all processes."""
         if self.size > 1:
             for tensor in tensors:
                 distributed.all_reduce(tensor)
 
     def copy_from_first(self, tensors: Iterable[Tensor]) -> None:
-        """Replace the values of tensors by their values in rank 0."""
+        """Replace the values of ``tensors``, in place, by their values in rank 0."""
         if self.size > 1:
             for tensor in tensors:
                 distributed.broadcast(tensor.detach(), src=0)
 
     def gather(self, function: Callable[[], T]) -> list[T]:
-        """Call a function in every process, and return all results by rank.
+        """Call ``function`` in every process, and return the results of all processes in the order of ranks.
 
         Raises:
-            OtherProcessError: If the function fails in another process; the lowest failing rank raises its own error.
+            OtherProcessError: If ``function`` fails in another process. The lowest failing rank raises its own error.
         """
         if self.size == 1:
             return [function()]
@@ -161,7 +160,7 @@ class World:
         return [result for result, _ in outcomes]
 
     def from_first(self, function: Callable[[], T]) -> T:
-        """Call a function in rank 0, and return its result in all ranks; if it fails, all ranks raise an error."""
+        """Call ``function`` in rank 0 only, and return its result in all ranks; an error is raised in all ranks."""
         result: Any = self.gather(lambda: function() if self.is_first else None)[0]
         return cast("T", result)
 
@@ -171,9 +170,9 @@ ALONE = World()
 
 @contextmanager
 def joined() -> Iterator[World]:
-    """Join the processes that ``torchrun`` launched, if there are several.
+    """Connect the processes that ``torchrun`` launched, if there are several, and yield the `World`.
 
-    torchrun keeps its key-value store when it restarts processes, so each restart uses another prefix for its keys.
+    torchrun keeps its key-value store when it restarts processes, so each restart prefixes its keys differently.
 
     Raises:
         LostProcessError: If another process cannot be reached.
@@ -197,5 +196,5 @@ def joined() -> Iterator[World]:
 
 
 def is_of_backend(error: Exception) -> bool:
-    """Return whether an error comes from communication between processes (gloo, NCCL, the store), not from a model."""
+    """Return whether ``error`` comes from the communication between processes (gloo, NCCL or the store)."""
     return isinstance(error, distributed.DistError) or any(name in str(error) for name in ("gloo/", "NCCL"))

@@ -1,4 +1,4 @@
-"""A table that prints as Markdown, saves as CSV, and is drawn by notebooks."""
+"""A table of text that can be written as Markdown, CSV or HTML, and functions that format numbers for tables."""
 
 import csv
 import io
@@ -17,7 +17,7 @@ class Table:
 
     @classmethod
     def from_records(cls, records: Sequence[Mapping[str, str]]) -> Self:
-        """Make a table of one or more records: each is a row, and its keys are the header. Reverses `records`."""
+        """Make a table with a row for each of ``records``; the header is the keys of the first record."""
         return cls([*records[0]], [[*record.values()] for record in records])
 
     def markdown(self) -> str:
@@ -36,7 +36,7 @@ class Table:
         return buffer.getvalue()
 
     def records(self) -> list[dict[str, str]]:
-        """Return each row as a dictionary of its cells by column header."""
+        """Return a list with a dictionary for each row, which maps column headers to cells."""
         return [dict(zip(self.header, row, strict=True)) for row in self.rows]
 
     def _repr_html_(self) -> str:
@@ -48,7 +48,7 @@ class Table:
 
 
 def in_digits(value: float, digits: int, sign: str = "") -> str:
-    """Format a number with ``digits`` significant digits, without an exponent if it is large; ``sign`` may be "+"."""
+    """Format ``value`` with ``digits`` significant digits. With ``sign`` "+", positive numbers get a plus sign."""
     return f"{float(f'{value:.{digits}g}'):{sign}.15g}"
 
 
@@ -58,7 +58,7 @@ def in_table(value: float) -> str:
 
 
 def in_percent(share: float) -> str:
-    """Format a share for a sentence: in percent, with 3 significant digits."""
+    """Format a share from 0 to 1 in percent, with 3 significant digits."""
     return f"{100 * share:.3g} %"
 
 

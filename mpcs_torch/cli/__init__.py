@@ -1,4 +1,4 @@
-"""The ``mpcs`` command: each verb is a file that parses arguments, calls the library and prints."""
+"""The ``mpcs`` command. Each verb (subcommand) has a module that parses arguments, calls the library and prints."""
 
 import sys
 

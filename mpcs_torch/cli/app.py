@@ -1,4 +1,4 @@
-"""The ``mpcs`` command with its options, and groups of commands that start fast."""
+"""The ``mpcs`` command with its options; a verb (subcommand) is imported only when it is used."""
 
 import re
 from collections.abc import Sequence
@@ -28,14 +28,14 @@ VERBS = (
     "concern",
     "metrics",
 )
-"""The verbs; ``mpcs_torch.cli.verbs.NAME`` defines NAME: a function, or a Typer with several functions."""
+"""The verbs (subcommands). The module ``cli.verbs.NAME`` defines NAME: a function, or a Typer for several."""
 
 
 class FlagGroup(TyperGroup):
-    """A group whose options, including --help, are all flags."""
+    """A Typer group all of whose options are flags, such as --help."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the options with False instead of None as the default: to convert None, Typer imports pydantic."""
+        """Return the options with the default False instead of None, for which Typer would import pydantic."""
         params = super().get_params(ctx)
         for option in params:
             option.default = option.default or False
@@ -43,7 +43,7 @@ class FlagGroup(TyperGroup):
 
 
 def group_of_commands(text: str) -> typer.Typer:
-    """Return a verb that has several commands. Without a command, the verb shows its help, ``text``."""
+    """Return a verb for several commands, such as ``mpcs decide fit``. Without a command, show the help ``text``."""
     return typer.Typer(cls=FlagGroup, help=text, no_args_is_help=True, add_completion=False)
 
 
@@ -51,7 +51,7 @@ ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _describe(command: Any) -> None:
-    """Set the help of a command to its docstring, with lines joined, and that of its options to their texts in Args."""
+    """Set the help of ``command`` to its docstring with joined lines, and that of its options to the texts in Args."""
     text, _, arguments = (command.help or "").partition("\n\nArgs:\n")
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", text)
     described = {name: " ".join(told.split()) for name, told in ARGUMENT.findall(arguments)}
@@ -60,7 +60,7 @@ def _describe(command: Any) -> None:
 
 
 def _refuse_repeats(command: Any) -> None:
-    """Refuse an option that takes one value but is given twice: Click would silently take the last value."""
+    """Make ``command`` refuse a single-valued option that is given twice; Click would silently take the last value."""
     parsed = command.parse_args
 
     def parse_args(ctx: Any, args: list[str]) -> Any:
@@ -74,7 +74,7 @@ def _refuse_repeats(command: Any) -> None:
 
 
 class VerbGroup(FlagGroup):
-    """The group of verbs. It imports the module of a verb when that verb is called or listed."""
+    """The group of all verbs. It imports the module of a verb only when that verb is called or listed."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -82,7 +82,7 @@ class VerbGroup(FlagGroup):
         self.commands = names  # Typer lists these, and suggests them for a misspelt verb
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # Typer's signature
-        """Import a verb and build its command; None for an unknown name."""
+        """Import the verb ``cmd_name`` and return its command; None for an unknown name."""
         if cmd_name not in VERBS:
             return None
         verb = getattr(import_module(f"mpcs_torch.cli.verbs.{cmd_name}"), cmd_name)
@@ -97,7 +97,7 @@ class VerbGroup(FlagGroup):
         return command
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a verb, and print its errors."""
+        """Run the verb in ``ctx``; print an error as one message and exit."""
         with reported_errors(debug=ctx.params["debug"]):
             return super().invoke(ctx)
 
@@ -127,6 +127,6 @@ def mpcs(
 
 
 def run_app(arguments: Sequence[str]) -> None:
-    """Run one command line and exit: with 0, with 2 for an error of the user, or with 1 for a bug."""
+    """Run the command line ``mpcs ARGUMENTS`` and exit: 0 if it succeeds, 2 for a user's error, 1 for a bug."""
     COMMAND_LINE.begin(arguments)
     typer.main.get_command(app)(list(arguments), prog_name="mpcs")

@@ -1,4 +1,4 @@
-"""Print tables, JSON, messages, errors and progress, as the terminal and the options of the verb require."""
+"""Print tables, JSON, messages, errors and progress, as the terminal and the options require."""
 
 import json
 import math
@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # verbs that start without torch show progress, too
 
 
 def finite(value: Any) -> Any:
-    """Replace NaN and infinity, which JSON lacks, by None, also inside dictionaries and sequences."""
+    """Return ``value`` with None instead of NaN and infinity, also inside dictionaries, lists and tuples."""
     if isinstance(value, dict):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -48,16 +48,16 @@ def finite(value: Any) -> Any:
 
 @dataclass
 class CommandLine:
-    """The current command line, and the options that all verbs share (`options.PRINTING`)."""
+    """The current command line, and the values of its options in `options.PRINTING`."""
 
     arguments: Sequence[str] = ()
     quiet: bool = False
     json: bool = False
     overwrite: bool = False
     mute: Sequence[str] = ()
-    """The codes of warnings to leave out."""
+    """The codes of the warnings that are not printed."""
     read: list[str] = field(default_factory=list)
-    """Sentences on how each file was read."""
+    """The printed sentences on how files were read, such as which column has the labels."""
 
     def begin(self, arguments: Sequence[str]) -> None:
         """Set the arguments, and reset the options of an earlier command line."""
@@ -68,11 +68,10 @@ class CommandLine:
 
 
 COMMAND_LINE = CommandLine()
-"""The command line of this process."""
 
 
 def part_text(part: Table | str) -> str:
-    """Return a table as text: fitted to the width of a terminal, or as Markdown for a pipe or a file."""
+    """Return ``part`` as text; a table is fitted to the width of a terminal, or Markdown for a pipe or a file."""
     if isinstance(part, str):
         return part
     if not sys.stdout.isatty():
@@ -81,7 +80,7 @@ def part_text(part: Table | str) -> str:
 
     from mpcs_torch.cli.table_layout import fitted_tables
 
-    width, height = get_terminal_size()  # rich would take 80 columns for a dumb terminal, whatever COLUMNS says
+    width, height = get_terminal_size()  # for a dumb terminal, rich would ignore COLUMNS and assume 80
     console = Console(highlight=False, width=width, height=height)
     with console.capture() as captured:
         for i, printed in enumerate(fitted_tables(part, width)):
@@ -90,7 +89,7 @@ def part_text(part: Table | str) -> str:
 
 
 def say(*parts: Table | str, err: bool = False) -> None:
-    """Print texts and tables, with an empty line between them, to standard output or error.
+    """Print texts and tables, with an empty line between them, to standard output, or with ``err`` to standard error.
 
     On a terminal, long lines are broken at spaces; paths and options stay whole, so that they can be copied.
     """
@@ -105,7 +104,7 @@ def say(*parts: Table | str, err: bool = False) -> None:
 
 
 def show(*parts: Table | str) -> None:
-    """Print results as text, unless the user asked for JSON."""
+    """Print texts and tables, but nothing if the user asked for JSON."""
     if parts and not COMMAND_LINE.json:
         say(*parts)
 
@@ -118,13 +117,13 @@ def heading(text: str) -> str:
 
 
 def note(*messages: str) -> None:
-    """Print messages that are not results, unless --quiet was given. With --json, they go to standard error."""
+    """Print messages that are not results, unless --quiet is given. With --json, print to standard error."""
     for message in () if COMMAND_LINE.quiet else messages:
         say(message, err=COMMAND_LINE.json)
 
 
 def print_reading(*sentences: str) -> None:
-    """Print sentences on how files were read, each once, even with --quiet. With --json, they go to standard error."""
+    """Print sentences on how files were read, without repeats, even with --quiet. With --json, use standard error."""
     for sentence in dict.fromkeys(sentences):
         if sentence not in COMMAND_LINE.read:
             COMMAND_LINE.read.append(sentence)
@@ -132,7 +131,7 @@ def print_reading(*sentences: str) -> None:
 
 
 def print_result(plain: Any, *parts: Table | str) -> None:
-    """Print a result: with --json, ``plain`` as JSON, else ``parts``, its texts and tables."""
+    """Print a result: with --json, the value ``plain`` as JSON; else the texts and tables ``parts``."""
     show(*parts)
     if not COMMAND_LINE.json:
         return
@@ -144,7 +143,7 @@ def print_result(plain: Any, *parts: Table | str) -> None:
 def print_scores(
     result: "Result[Any]", outcomes: "Sequence[Outcome]" = (), beside: Mapping[str, object] = MappingProxyType({})
 ) -> None:
-    """Print all values of a result, and whether requirements are met; with --json, also the values of ``beside``."""
+    """Print the values of ``result`` and whether requirements are met; the JSON of --json also has ``beside``."""
     from mpcs_torch.evaluation.requirements import outcomes_table
 
     plain = dict[str, Any]()
@@ -162,14 +161,14 @@ EXTRA_OF = {
     **dict.fromkeys(("pooch", "requests", "sklearn", "torchvision"), "train"),
     "h5py": "hdf5",
 }
-"""For each module that may be missing, the name of the extra of this package that installs it."""
+"""The extra of this package that installs each optional module, such as "hdf5" for ``h5py``."""
 
 
 @contextmanager
 def reported_errors(*, debug: bool) -> Iterator[None]:
-    """Print an error and exit: with status 2 if the user can fix it, 130 after Ctrl-C, and 1 for a bug.
+    """Print an error in the with block and exit: status 2 if the user can fix it, 130 after Ctrl-C, 1 for a bug.
 
-    With ``debug``, print the traceback, too. Typer handles errors in the arguments and closed pipes itself.
+    With ``debug``, print the traceback, too. Errors that Typer handles, such as wrong arguments, pass unchanged.
     """
     try:
         yield
@@ -186,7 +185,7 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
 
 @contextmanager
 def printed_warnings() -> Iterator[None]:
-    """Print warnings as messages of the command, each once."""
+    """Print the Python warnings of the with block when it ends, except repeated and muted warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for code in COMMAND_LINE.mute:
@@ -211,12 +210,12 @@ def _message_and_status(error: BaseException) -> tuple[str, int]:
 
 COUNT = "{task.completed:.0f}/{task.total}"
 LINE_SECONDS = 60
-"""The time between two lines of progress in a file, in seconds."""
+"""The minimum number of seconds between two lines of progress, where no bar can be shown."""
 
 
 @contextmanager
 def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
-    """Show a progress bar with two values of the last epoch; yield the hook that advances it."""
+    """Show a progress bar over ``epochs`` with two metrics of the last epoch; yield the hook that advances the bar."""
     with shown_progress(name, epochs, COUNT, "{task.fields[values]}") as update:
 
         def advance(epoch: "MeasuredEpoch", state: "LoopState") -> None:  # noqa: ARG001  # a Hook
@@ -229,16 +228,16 @@ def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
 
 @contextmanager
 def counting_bar(name: str, total: int) -> Iterator[Callable[..., None]]:
-    """Show a progress bar; yield a function to call after each item, or after several items with their number."""
+    """Show a progress bar over ``total`` items; yield a function that advances the bar, by 1 or a given number."""
     with shown_progress(name, total, COUNT) as update:
         yield lambda items=1: update(advance=items)
 
 
 @contextmanager
 def row_counter(doing: str, paths: Sequence[Path], *files: "Predictions") -> Iterator[Callable[[int], None]]:
-    """Show a growing number of rows; yield a function to call with the number of new rows.
+    """Show how many rows have been read; yield a function to call with the number of new rows.
 
-    Before the rows, print how ``files`` are read; afterwards, print warnings and notes about them.
+    First print how ``files`` are read; at the end of the with block, print the warnings and notes about ``files``.
     """
     print_reading(*(file.how() for file in files))
     name = f"{doing} {', '.join(path.name for path in paths)}"
@@ -249,9 +248,9 @@ def row_counter(doing: str, paths: Sequence[Path], *files: "Predictions") -> Ite
 
 @contextmanager
 def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callable[..., None]]:
-    """Show progress with ``texts`` (templates of rich), and a bar and the time left if ``total`` is known.
+    """Show progress with ``texts`` (templates of rich). If ``total`` is known, also show a bar and the time left.
 
-    Yield a function that takes the arguments of `Progress.update` in rich.
+    Yield a function that updates the progress: it takes the keyword arguments of `Progress.update` in rich.
     """
     if COMMAND_LINE.quiet:
         yield lambda **_: None
@@ -267,11 +266,11 @@ def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callab
         with bars.Progress(described, *around, console=Console(stderr=True)) as progress:
             task = progress.add_task(shown_name(name, 32), total=total, values="")  # fits a narrow terminal
             yield partial(progress.update, task)
-            progress.update(task, total=progress.tasks[0].completed)  # the total was perhaps an estimate
+            progress.update(task, total=progress.tasks[0].completed)  # ``total`` may have been an estimate
 
 
 def _lines(name: str, total: int | None) -> Callable[..., None]:
-    """Return a function that prints a line about the progress at most every `LINE_SECONDS` seconds."""
+    """Return a function that updates the progress, and prints a line at most every `LINE_SECONDS` seconds."""
     done, printed = 0, monotonic()
 
     def update(*, advance: int = 0, completed: int | None = None, values: str = "") -> None:

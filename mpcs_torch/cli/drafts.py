@@ -1,4 +1,4 @@
-"""Drafts of a concern for ``mpcs concern suggest``, from samples, a tree, costs or an order."""
+"""Draft a concern (costs of errors) for ``mpcs concern suggest``, from samples, a tree, costs or an order."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -33,7 +33,7 @@ LABELS = "labels"
 
 
 class LabelledPoints(NamedTuple):
-    """Points, and the class of each point."""
+    """Labelled samples: N points, and the class of each point."""
 
     points: Tensor
     """The points, (N, ...); after `_checked`, finite float32 (N, D)."""
@@ -44,7 +44,7 @@ class LabelledPoints(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A draft of a concern, with the notes and the figure that are shown beside the draft."""
+    """A draft of a concern (``spec``), with notes to print and a figure to save, or None."""
 
     spec: ConcernSpec
     notes: Sequence[Table | str] = ()
@@ -52,7 +52,7 @@ class Draft(NamedTuple):
 
 
 def load_samples(source: str, data_root: Path) -> LabelledPoints:
-    """Load the training samples of a data set or of a loader, or the samples in a file.
+    """Load training samples: of a data set (by name) or a loader (package.module:function), or from a file.
 
     Raises:
         BadParameter: If there is no such data set or loader.
@@ -96,7 +96,7 @@ def read_samples(path: Path) -> LabelledPoints:
 
 
 def _checked(source: str, samples: LabelledPoints) -> LabelledPoints:
-    """Flatten the points and convert them to float32; refuse points that are not finite, and equal or too few names."""
+    """Return ``samples`` with flat float32 points; refuse points that are not finite, and invalid class names."""
     points = samples.points.flatten(1).float()
     if not points.isfinite().all():
         row, column = (~points.isfinite()).nonzero()[0].tolist()
@@ -106,10 +106,9 @@ def _checked(source: str, samples: LabelledPoints) -> LabelledPoints:
 
 
 def project(samples: LabelledPoints, seed: int) -> LabelledPoints:
-    """Project samples to two dimensions by t-SNE; of a large data set, ``seed`` draws 3000 samples.
+    """Project at most 3000 samples, drawn with ``seed``, to two dimensions by t-SNE: points (n, 2).
 
-    Seed 0 starts from the principal components, as is scikit-learn's default. This start is always the same, so the
-    other seeds start from random positions.
+    Seed 0 starts from the principal components, and other seeds start from random positions.
     """
     chosen = torch.randperm(len(samples.labels), generator=torch.Generator().manual_seed(seed))[:3000]
     from sklearn.manifold import TSNE
@@ -120,10 +119,10 @@ def project(samples: LabelledPoints, seed: int) -> LabelledPoints:
 
 
 def from_tsne(source: str, *, seeds: int, data_root: Path = Path(), **rule: Any) -> Draft:
-    """Draft a concern from the neighbours of samples in t-SNE runs.
+    """Draft a concern that releases (tolerates) confusions of classes that are neighbours in t-SNE projections.
 
-    The figure shows the first run. The notes list the pairs that the draft or any single run releases, and how many
-    runs agree on each pair. ``rule`` has the arguments of `spec_from_neighbours`.
+    Each of ``seeds`` runs projects the samples of ``source``. ``rule`` has the arguments of `spec_from_neighbours`. The
+    figure shows the first run; the notes say how many runs release each pair of classes.
     """
     from mpcs_torch.plots.confusion import embedding_figure
 
@@ -145,7 +144,7 @@ def from_tsne(source: str, *, seeds: int, data_root: Path = Path(), **rule: Any)
 
 
 def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> list[Table | str]:
-    """List the pairs that the draft or any single run releases, with their shares of neighbours."""
+    """Return a text and a table of the class pairs that ``spec`` or a single run releases, by share of neighbours."""
     mean, runs, names = shares.mean(dim=0), len(shares), spec.classes
     mutual, drafted = torch.maximum(mean, mean.t()), spec.released()
     listed = ((counts > 0) | drafted).triu(1).nonzero().tolist()
@@ -164,12 +163,12 @@ def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> list[Tabl
 
 
 def from_tree(path: str) -> Draft:
-    """Draft a concern from a YAML file of nested classes."""
+    """Draft a concern from a YAML file with a tree of classes, by `spec_from_tree`."""
     return Draft(spec_from_tree(read_yaml_file(Path(path)).value))
 
 
 def from_costs(path: str, *, dangerous: float | None) -> Draft:
-    """Draft a concern from a table of costs with the class names in its first row."""
+    """Draft a concern from a square table of costs below class names; weights from ``dangerous`` are dangerous."""
     table = open_table(Path(path))
     costs = table.read(table.names).matrix(table.names).tolist()
     names = table.names if table.has_names else [to_text(name) for name in costs.pop(0)]
@@ -177,7 +176,7 @@ def from_costs(path: str, *, dangerous: float | None) -> Draft:
 
 
 def from_order(classes: str, *, dangerous: float | None, under: float, over: float) -> Draft:
-    """Draft a concern from class names in order from low to high, separated by commas."""
+    """Draft a concern for class names from low to high, with commas; an error costs ``under`` or ``over`` per class."""
     names = [name.strip() for name in classes.split(",")]
     return _with_threshold(spec_from_order(names, under=under, over=over), dangerous)
 
@@ -194,4 +193,4 @@ DRAFTS: Mapping[str, Callable[..., Draft]] = {
     "costs": from_costs,
     "order": from_order,
 }
-"""The functions that make drafts, by source; each takes the input and the options of ``mpcs concern suggest``."""
+"""The function that makes a draft, by source. Arguments: the input and options of ``mpcs concern suggest``."""

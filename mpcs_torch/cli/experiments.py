@@ -17,7 +17,7 @@ from mpcs_torch.trainer.result import Record, read_records
 
 
 def finish_all(title: str, configs: list[RunConfig], data_root: Path, out: Path) -> list[list[Record]]:
-    """Run all configs, and return the records of each in the order of the configs."""
+    """Run all ``configs``, and return the records (one per epoch) of each run, in the order of ``configs``."""
     finished: dict[str, list[Record]] = {}
     with counting_bar(title, len(configs)) as advance:
         for config, records in sweep(configs, data_root, out, overwrite=COMMAND_LINE.overwrite):
@@ -27,7 +27,7 @@ def finish_all(title: str, configs: list[RunConfig], data_root: Path, out: Path)
 
 
 def check_before_training(names: Sequence[str], published: Sequence[Path], out: Path, evaluation: Path | None) -> None:
-    """Raise an error if published records cannot be read, or if a folder already has a run or an evaluation."""
+    """Raise an error if a file in ``published`` cannot be read, or if an output folder already has results."""
     for path in published:
         read_records(path)
     check_free([out / name for name in names], overwrite=COMMAND_LINE.overwrite)
@@ -36,7 +36,7 @@ def check_before_training(names: Sequence[str], published: Sequence[Path], out: 
 
 
 def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -> FinishedRun:
-    """Run an experiment, and print its results."""
+    """Run the experiment ``name``, and print its results; compare with published ``records`` if given."""
     overwrite = COMMAND_LINE.overwrite
     with progress_bar(name, experiments.experiment_config(name).epochs.count) as bar:
         run = experiments.reproduce_experiment(name, data_root, out / name, records, [bar], overwrite=overwrite)
@@ -54,7 +54,7 @@ def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -
 
 
 def repeat(name: str, seeds: int, data_root: Path, out: Path) -> tuple[MeanOverRuns, ...]:
-    """Run an experiment with several seeds, and print the intervals of its correlations."""
+    """Run the experiment ``name`` with seeds 0 to ``seeds`` - 1; print and return intervals of correlations."""
     configs = [experiments.seeded_config(name, seed) for seed in range(seeds)]
     runs = finish_all(f"{name}, seeds", configs, data_root, out / "seeds")
     intervals = published_values.seed_intervals(runs)
@@ -65,7 +65,7 @@ def repeat(name: str, seeds: int, data_root: Path, out: Path) -> tuple[MeanOverR
 def write_everything(
     folder: Path, finished: Mapping[str, FinishedRun], intervals: Mapping[str, Sequence[MeanOverRuns]]
 ) -> None:
-    """Write the evaluation of all experiments, and print its tables."""
+    """Write the report, tables and Figure 4 of all experiments to ``folder``, and print the tables."""
     write_evaluation(folder, finished, intervals)
     for _, title, table in experiments.evaluation_tables(finished, intervals):
         show(f"\n{heading(title)}", table)
@@ -73,7 +73,7 @@ def write_everything(
 
 
 def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int) -> dict[str, Any]:
-    """Run both methods with the published seed and ``seeds`` others; print and return ratios, and draw Figure 6."""
+    """Train plainly and with MPCS, by the published and ``seeds`` other seeds; return ratios and draw Figure 6."""
     published = experiments.comparison_configs()
     plain, with_mpcs = finish_all("figure6", published, data_root, out)
     ours = experiments.ratios(plain, with_mpcs)

@@ -1,4 +1,4 @@
-"""Options that verbs share, each defined once, and checks of options and files."""
+"""Command-line options that several verbs (subcommands) share, and checks of options and files."""
 
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,18 +19,18 @@ from mpcs_torch.io.packaged import packaged_file, packaged_names
 
 
 def file_argument(metavar: str, text: str | None = None) -> Any:
-    """Return an argument for an existing file."""
+    """Return a Typer argument for an existing file, shown as ``metavar``, with the help ``text``."""
     return typer.Argument(metavar=metavar, exists=True, dir_okay=False, help=text)
 
 
 def concern_option(text: str) -> Any:
-    """Return an option for a concern."""
+    """Return a Typer option for a concern file; ``text`` completes the help "YAML file that says ..."."""
     text = f"YAML file that says {text}, or a name, such as traffic-lights."
     return typer.Option(metavar="FILE|NAME", parser=file_or_name("concerns"), help=text)
 
 
 def file_or_name(kind: str) -> Callable[[str], Path]:
-    """Return a parser for the path of a YAML file (with a dot or a slash) or the name of a packaged YAML file."""
+    """Return a parser of the path of a file, which has a dot or slash, or the name of a file in ``configs/KIND``."""
 
     def path_from_text(text: str) -> Path:
         shown, path = printable(text), Path(text)
@@ -90,14 +90,14 @@ READING: Mapping[str, Any] = {
     "target_label": _column("The label of targets; others are non-targets.", metavar="LABEL", default="by its word"),
     "lower_is_target": _flag("--lower-is-target", "Low scores are those of targets."),
 }
-"""Options for reading a file, by their names in `ReadOptions`."""
+"""Options for reading files, by the names of the fields of `ReadOptions`."""
 OF_ALL = ("label_column", "score_columns", "id_column", "labels", "missing")
 OF_CLASSES = (*OF_ALL, "classes", "from_logits")
-"""Options of verbs that read scores of classes."""
+"""The names of the options of verbs that read scores of classes."""
 OF_TRIALS = (*OF_ALL, "target_label", "lower_is_target")
-"""Options of verbs that read scores of detectors."""
+"""The names of the options of verbs that read detection scores."""
 OF_UNITS = ("unit", "combine")
-"""Options of verbs that combine rows."""
+"""The names of the options of verbs that can combine rows, such as those of a patient."""
 Code = StrEnum("Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5"})
 """The codes of warnings, which docs/how-to/misleading-evaluations.md explains."""
 PRINTING: Mapping[str, Any] = {
@@ -106,12 +106,11 @@ PRINTING: Mapping[str, Any] = {
     "json": _flag("--json", "Print JSON instead of a table, with null for NaN and infinity."),
     "quiet": _flag("--quiet -q", "Print results, warnings and errors, no progress."),
 }
-"""Options for printing and replacing, by their names in `COMMAND_LINE`."""
+"""Options for printing and for replacing files, by the names of the fields of `COMMAND_LINE`."""
 FLAGS = ("from_logits", "lower_is_target", "overwrite", "json", "quiet")
 DEFAULTS: Mapping[str, Any] = {"missing": "error", **dict.fromkeys(FLAGS, False)}
 
 FILE = typer.Option(exists=True, dir_okay=False)
-"""An option for an existing file."""
 DataRoot = Annotated[Path, typer.Option(envvar="MPCS_DATA_ROOT", help="Folder of the data sets.")]
 Html = Annotated[Path | None, typer.Option(dir_okay=False, help="Also write a report with plots to this file.")]
 Intervals = Annotated[
@@ -123,10 +122,10 @@ Validation = Annotated[Path, file_argument("VALIDATION", _VALIDATION)]
 
 
 def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add shared options to a verb, and check its files before it begins.
+    """Return a decorator that adds the options ``names`` to a verb, and checks the verb's files before it begins.
 
-    Options of `READING` become the argument ``reading`` of the verb; `COMMAND_LINE` keeps options of `PRINTING`. A file
-    option whose file need not exist is an output. An output that is also ``writable`` is updated rather than replaced.
+    The options in `READING` are passed to the verb as ``reading``; those in `PRINTING` are stored in `COMMAND_LINE`. A
+    file option without ``exists`` is an output: it must not exist, unless --overwrite is given or it is ``writable``.
     With ``in_place``, an output may be one of the inputs.
     """
 
@@ -175,9 +174,9 @@ def _read_options(given: Mapping[str, Any]) -> ReadOptions:
 
 
 def named_numbers(entries: Sequence[str], option: str, form: str) -> dict[str, float]:
-    """Return the numbers of NAME=NUMBER entries by name; refuse other entries, and a name that appears twice.
+    """Return the numbers in ``entries`` of the form NAME=NUMBER, by name; refuse other entries and repeated names.
 
-    ``form`` describes the entries in the message.
+    The error message names ``option``, and ``form`` describes the expected entries.
     """
     pairs = [entry.rpartition("=") for entry in entries]
     with refused_values(option=option):
@@ -187,17 +186,17 @@ def named_numbers(entries: Sequence[str], option: str, form: str) -> dict[str, f
 
 
 def given_options(reading: ReadOptions) -> dict[str, object]:
-    """Return the options for reading a file that differ from their defaults, by name."""
+    """Return the fields of ``reading`` that differ from their defaults, by name."""
     return {name: value for name, value in reading._asdict().items() if value != ReadOptions._field_defaults[name]}
 
 
 def option_name(name: str) -> str:
-    """Return the name of an option as users write it."""
+    """Return the command-line option for a field ``name``, such as ``--logits`` for ``from_logits``."""
     return f"--{name.removeprefix('from_').replace('_', '-')}"
 
 
 def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place: bool, or_else: str) -> None:
-    """Check each output by `check_out`, and check that it is neither an input nor the output of another option."""
+    """Check each output file by `check_out`; refuse one that is also an input or another output."""
     files = {name: given[name] for name, info in infos.items() if not info.dir_okay and given.get(name)}
     read, written = list[Path](), list[Path]()
     for name, value in files.items():
@@ -219,7 +218,7 @@ def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place
 def check_out(
     path: Path, option: str = "--out", *, is_kept: bool = False, or_else: str = " or pass --overwrite"
 ) -> None:
-    """Refuse an output ``path`` whose folder is missing, or that exists and may be neither replaced nor updated."""
+    """Refuse an output ``path`` whose folder is missing, or that exists, unless --overwrite or ``is_kept``."""
     shown = printable(str(path))
     if not path.parent.is_dir():
         raise typer.BadParameter(f"{shown}: the folder {printable(str(path.parent))} does not exist", param_hint=option)
@@ -228,7 +227,7 @@ def check_out(
 
 
 def refuse_given(options: Mapping[str, object], problem: str) -> None:
-    """Refuse the first of ``options`` whose value is neither None nor False, because the user gave that option."""
+    """Raise ``problem`` as an error of the first option whose value is neither None nor False, if there is one."""
     for name, value in options.items():
         if value is not None and value is not False:
             raise typer.BadParameter(problem, param_hint=option_name(name))
@@ -236,7 +235,7 @@ def refuse_given(options: Mapping[str, object], problem: str) -> None:
 
 @contextmanager
 def refused_values(about: str = "", *, option: str | None = None) -> Iterator[None]:
-    """Turn a ValueError into an error of an option or argument, whose message begins with ``about``."""
+    """Turn a ValueError in the with block into an error of ``option``, with a message that begins with ``about``."""
     try:
         yield
     except ValueError as error:

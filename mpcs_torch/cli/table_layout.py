@@ -1,4 +1,4 @@
-"""Fit a table to the width of a terminal: set the width of each column, and move columns below the others."""
+"""Fit a table to the width of a terminal: wrap cells, and split a wide table into tables below each other."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -15,29 +15,29 @@ from mpcs_torch.tables import Table
 GAP = 2
 """The number of spaces between columns."""
 NARROWEST = 16
-"""The length of the longest word that is never broken, and the minimum width of the first column."""
+"""The maximum length of words that are never broken, and the minimum width of the first column."""
 READABLE = 30
-"""The minimum width of other columns of text. Sentences in narrower columns are hard to read."""
+"""The minimum width of the other columns, if they have text wider than this."""
 NUMBER = r"(?:[+-]?(?:\d[\d,]*(?:\.\d+)?(?:[eE][+-]?\d+)?|inf|nan))"
 BESIDE_NUMBERS = re.compile(r"(?:to|of|x|[\s%()\[\],!*/-])*")
-"""The text between and after the numbers of a cell, such as ``0.95 (+0.01)`` and ``12 of 30``."""
+"""A pattern for the text around the numbers of a cell, such as " of " in ``12 of 30``."""
 BREAKS = re.compile(r"(?<=[\s_/])|(?<=[.-])(?=[A-Za-z])")
 
 
 class Column(NamedTuple):
-    """The cells of a column, without control characters; numbers are aligned on the decimal point."""
+    """The cells of a table column, without control characters. Numbers are aligned on the decimal point."""
 
     header: str
     cells: Sequence[str]
     is_number: bool
     wanted: int
-    """The least width at which no cell is wrapped."""
+    """The minimum width at which no cell is wrapped."""
     least: int
-    """The width below which the column is not readable; a number is never wrapped."""
+    """The minimum width to which the column may shrink; numbers are never wrapped."""
 
 
 def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
-    """Yield tables with as many columns as fit ``width``; each begins with the first column. Markup stays as text."""
+    """Split ``table`` into tables that fit ``width``, each with the first column; markup is printed as text."""
     label, *others = (
         _column([printable(cell) for cell in cells], READABLE if place else NARROWEST)
         for place, cells in enumerate(zip(table.header, *table.rows, strict=True))
@@ -52,7 +52,7 @@ def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
 
 
 def _column(texts: list[str], narrowest: int) -> Column:
-    """Return a column from ``texts``: its header and cells. Wide text gets at least the width ``narrowest``."""
+    """Return a column from ``texts``, its header and cells. Wide text does not shrink below ``narrowest``."""
     header, *cells = texts
     numbers = [cell for cell in cells if cell not in ("", "-")]
     is_number = any(cells) and all(
@@ -68,7 +68,7 @@ def _column(texts: list[str], narrowest: int) -> Column:
 
 
 def _printed(columns: Sequence[Column], width: int) -> RichTable:
-    """Return a table of ``columns``; the widest columns shrink until all fit ``width`` or none can shrink."""
+    """Return a table of ``columns``. The widest columns shrink until all fit ``width`` or no column can shrink."""
     widths = [max(min(column.wanted, width), column.least) for column in columns]
     while sum(widths) + GAP * (len(widths) - 1) > width:
         reducible = [(wide, place) for place, wide in enumerate(widths) if wide > columns[place].least]
@@ -87,7 +87,7 @@ def _printed(columns: Sequence[Column], width: int) -> RichTable:
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Break a text between words, and after underscores and slashes, into lines of at most ``width`` if possible."""
+    """Break ``text`` into lines of at most ``width`` cells, if possible: between words, or after "_" and "/"."""
     lines = [""]
     for piece in BREAKS.split(text):
         if lines[-1] and cell_len((lines[-1] + piece).rstrip()) > width:
@@ -97,7 +97,7 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _aligned(cells: Sequence[str]) -> list[str]:
-    """Pad numbers so that their decimal points are below each other."""
+    """Pad numbers so that their decimal points are aligned; all returned cells have equal width, but "" stays empty."""
     heads = [len(found[0]) for cell in cells if (found := re.match(r"[+-]?(?:nan|inf|[\d,]*)", cell)) is not None]
     padded = [" " * (max(heads) - head) + cell if cell else "" for head, cell in zip(heads, cells, strict=True)]
     return [cell.ljust(max(map(len, padded))) if cell else "" for cell in padded]

@@ -1,6 +1,6 @@
 """Write files atomically: a file is complete or absent, even if the process dies.
 
-Files are flushed to disk to survive a power failure. This takes milliseconds; ``flush=False`` skips it.
+With ``flush=True``, files also survive a power failure. Flushing to disk takes milliseconds.
 """
 
 import hashlib
@@ -14,12 +14,12 @@ from mpcs_torch.errors import MpcsError
 
 try:
     import fcntl
-except ImportError:  # Windows has no such locks: never refuse
+except ImportError:  # Windows has no such locks, so folders are not locked
     fcntl = None  # type: ignore[assignment]
 
 
 def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> str:
-    """Create a file with the content that ``write`` writes, and return its SHA-256; after an error, delete it."""
+    """Create ``path`` with the content that ``write`` writes; return its SHA-256. After an error, delete the file."""
     try:
         with path.open("w+b") as file:
             write(file)
@@ -31,7 +31,7 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool 
     except RuntimeError as error:
         path.unlink(missing_ok=True)
         first = error.__context__  # torch raises a second error on closing the file
-        if isinstance(first, OSError) or not isinstance(first, Exception | None):  # an interrupt
+        if isinstance(first, OSError) or not isinstance(first, Exception | None):  # for example, KeyboardInterrupt
             raise first from None
         raise
     except BaseException:
@@ -40,12 +40,12 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool 
 
 
 def replace_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> None:
-    """Replace or create ``path`` atomically with the content that ``write`` writes; after an error nothing changes."""
+    """Replace or create ``path`` atomically by the content that ``write`` writes. Errors leave the old file."""
     replace_together({path: write}, flush=flush)
 
 
 def replace_together(writers: Mapping[Path, Callable[[BinaryIO], object]], *, flush: bool = True) -> None:
-    """Replace or create files as `replace_whole` does, but only after all new contents have been written."""
+    """Replace or create each path in ``writers`` as `replace_whole` does, after writing all new contents."""
     temporaries = {path: path.with_name(f".{path.name}.tmp") for path in writers}
     try:
         for path, write in writers.items():
@@ -59,12 +59,12 @@ def replace_together(writers: Mapping[Path, Callable[[BinaryIO], object]], *, fl
 
 
 def replace_text(path: Path, text: str, *, flush: bool = True) -> None:
-    """Replace or create a text file atomically."""
+    """Replace or create ``path`` atomically by ``text`` in UTF-8."""
     replace_whole(path, lambda file: file.write(text.encode()), flush=flush)
 
 
 def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
-    """Truncate a file to ``size`` bytes, append text, and return the new size; a crash may leave incomplete text."""
+    """Truncate a file to ``size`` bytes, append ``text``, and return the new size. A crash may cut the text."""
     with path.open("r+b") as file:
         file.truncate(size)
         file.seek(size)
@@ -76,14 +76,14 @@ def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
 
 
 def rename(source: Path, target: Path, *, flush: bool = True) -> None:
-    """Rename a file; with ``flush``, the new name is on disk when the function returns."""
+    """Rename ``source`` to ``target``. With ``flush``, the new name is on disk when the function returns."""
     os.replace(source, target)
     if flush:
         flush_paths([target.parent])
 
 
 def flush_paths(paths: Iterable[Path]) -> None:
-    """Flush files and folders to disk; do nothing on Windows, which flushes only files that are open for writing."""
+    """Flush files and folders to disk. Do nothing on Windows, which can flush only files open for writing."""
     for path in paths if os.name == "posix" else ():
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -93,7 +93,7 @@ def flush_paths(paths: Iterable[Path]) -> None:
 
 
 def holds(path: Path, sha256: str) -> bool:
-    """Return whether a file exists and has this SHA-256."""
+    """Return whether the file ``path`` exists and has the hash ``sha256``."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256
@@ -102,17 +102,17 @@ def holds(path: Path, sha256: str) -> bool:
 
 
 class FolderInUseError(MpcsError, RuntimeError):
-    """Another process writes to the folder."""
+    """The error raised if another process has locked a folder in order to write to it."""
 
 
 _handles: dict[tuple[int, Path], list[int]] = {}
-"""The file descriptor of each locked folder, once for each `acquire` without a `release`. The folders themselves are
-locked, so that no lock file is left behind. The keys contain the process, because a forked child inherits no lock."""
+"""The file descriptor of each locked folder, repeated for each `acquire` without a `release`. Keys are process id and
+folder, because a forked child does not inherit the locks of its parent."""
 
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Lock a folder against writes by other processes, but not by this process; create a missing folder."""
+    """Lock ``folder`` against other processes within a with block; create a missing folder."""
     acquire(folder)
     try:
         yield
@@ -121,7 +121,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def acquire(folder: Path) -> None:
-    """Lock a folder until `release` or the end of this process; raise `FolderInUseError` if it is locked elsewhere."""
+    """Lock ``folder`` until `release` or exit; raise `FolderInUseError` if another process has locked it."""
     if fcntl is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -134,7 +134,7 @@ def acquire(folder: Path) -> None:
             os.close(handle)
             message = f"{folder} is being written by another process: wait for it, or choose another folder"
             raise FolderInUseError(message) from None
-        except OSError:  # some file systems have no locks: never refuse
+        except OSError:  # this file system has no locks, so the folder is not locked
             pass
         _handles[key] = [handle]
     else:
@@ -142,7 +142,7 @@ def acquire(folder: Path) -> None:
 
 
 def release(folder: Path) -> None:
-    """Undo one `acquire` of this process."""
+    """Undo one `acquire` of ``folder`` by this process; the last one unlocks the folder."""
     handles = _handles.get((os.getpid(), folder.resolve()))
     if handles and (handle := handles.pop()) not in handles:
         os.close(handle)

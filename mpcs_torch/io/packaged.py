@@ -1,4 +1,4 @@
-"""Look up packaged files in ``configs/`` by name, and user objects by import path."""
+"""Look up this package's YAML files in ``configs/`` by name, and import user objects by path."""
 
 import importlib
 import re
@@ -11,19 +11,19 @@ from mpcs_torch.errors import quoted, shown
 
 
 def packaged_folder(kind: str) -> Path:
-    """Return a folder of ``configs/`` (experiments, concerns, ...), in the installed package or in the repository."""
+    """Return the folder ``configs/KIND``, such as ``configs/concerns``, of the installed package or the repository."""
     package = Path(__file__).parents[1]
     root = package / "configs" if (package / "configs").is_dir() else package.parent / "configs"
     return root / kind
 
 
 def packaged_names(kind: str) -> list[str]:
-    """Return the names of the files in a packaged folder."""
+    """Return the sorted names, without ``.yaml``, of the files in the folder ``configs/KIND``."""
     return sorted(path.stem for path in packaged_folder(kind).glob("*.yaml"))
 
 
 def packaged_file(kind: str, name: str) -> Path:
-    """Return the path of a packaged file."""
+    """Return the path of ``configs/KIND/NAME.yaml`` in this package; the file need not exist."""
     return packaged_folder(kind) / f"{name}.yaml"
 
 
@@ -31,10 +31,10 @@ PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 
 
 def import_attribute(path: object) -> Any:
-    """Import ``package.module:attribute``, which runs the module's code.
+    """Return the object at ``path``, written ``package.module:attribute``. This runs the module's code.
 
-    Attributes of the standard library are refused: some delete files or run code, and no run needs them. This is a
-    guard against mistakes, not against malicious configs. All problems raise a ValueError.
+    Raise a ValueError if the import fails, or if the object is in the standard library. The second rule guards against
+    mistakes, not against malicious configs.
     """
     if not isinstance(path, str) or not PATH.fullmatch(path):
         raise ValueError(f"path must read package.module:attribute, but is {quoted(path)}")

@@ -1,4 +1,4 @@
-"""Read untrusted files safely: without running code or exhausting memory or disk."""
+"""Read untrusted files without running their code or exhausting memory."""
 
 import stat
 import warnings
@@ -12,21 +12,21 @@ from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, quoted
 Restored = TypeVar("Restored")
 
 FREE_BYTES = 2**30
-"""The unpacked size up to which any compression is allowed: a machine that runs torch has this memory."""
+"""The unpacked size in bytes up to which any compression ratio is allowed."""
 MAX_EXPANSION = 200
-"""The maximum compression ratio of larger data. Probabilities shrink to about a half, but zip bombs to 1/1000. One-hot
-rows of many classes also shrink to 1/1000; save them uncompressed."""
+"""The maximum compression ratio of data larger than `FREE_BYTES`. Zip bombs have a ratio of about 1000. So do one-hot
+rows of many classes, which must be saved uncompressed."""
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFSOCK: "a socket"}
 
 
 class FileRuleError(MpcsError, ValueError):
-    """A file breaks a rule; the message does not name the file."""
+    """The error for a file that breaks a rule. The message does not name the file."""
 
 
 def check_regular(path: Path, *, max_bytes: int | None = None) -> None:
     """Raise a `FileRuleError` for a path that is not a regular file, or for a file of more than ``max_bytes`` bytes.
 
-    Check before a file is opened: a pipe would block, and a device may never end. Links are followed.
+    Call this before opening a file, because a pipe blocks and a device may never end. Links are followed.
     """
     status = path.stat()
     kind = stat.S_IFMT(status.st_mode)
@@ -57,8 +57,8 @@ def check_member(member: zipfile.ZipInfo) -> None:
 def load_tensors(path: Path, *, mmap: bool = False) -> Any:
     """Load tensors and plain values from a file of `torch.save` to the CPU, without running code.
 
-    With ``mmap``, tensors stay on disk until they are read. A compressed file, which `torch.save` never writes, is
-    refused with a `FileRuleError`. A damaged file may raise any error.
+    With ``mmap``, tensors stay on disk until they are used. A file that is not regular, or that is compressed, raises a
+    `FileRuleError` (`torch.save` never compresses). A damaged file may raise any error.
     """
     import torch
 
@@ -76,10 +76,10 @@ def load_tensors(path: Path, *, mmap: bool = False) -> Any:
 def load_fitted(
     path: Path, kind: str, restore: Callable[[Any], Restored], *, source: str, subject: str, error: type[MpcsError]
 ) -> Restored:
-    """Load and restore a fitted module from a file of `torch.save` with the field ``kind``.
+    """Load a dictionary with the field ``kind`` from a file of `torch.save`, and return ``restore(dictionary)``.
 
-    Any problem except a missing file raises ``error``, with a message that names the file, the source (the command or
-    class that writes such files) and the subject (their content).
+    Any problem except a missing file raises ``error``. Messages name the file, ``source`` (the command or class that
+    writes such files) and ``subject`` (the content of such files).
     """
     place = printable(str(path))
     try:
@@ -101,7 +101,7 @@ def load_fitted(
 
 
 def check_whole_tensors(values: Iterable[object]) -> None:
-    """Raise a `FileRuleError` for tensors that are not dense on the CPU, or that repeat stored values (expanded)."""
+    """Raise a `FileRuleError` if a tensor in ``values`` is not dense, not on the CPU, or expanded (repeats values)."""
     import torch
 
     for value in values:

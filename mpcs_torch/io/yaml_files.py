@@ -1,7 +1,7 @@
 """Read YAML as plain data (mappings, lists, text and numbers), with the line and column of each value.
 
-Files may be untrusted. Aliases, merge keys and tags, which can expand a short text or create Python objects, are
-refused, and so are texts that are too large or too deeply nested, and repeated keys.
+Files may be untrusted. Aliases, merge keys and tags are refused, because they can expand a short text or create
+objects. Large texts, deep nesting and repeated keys are refused, too.
 """
 
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.io.untrusted_files import read_limited
 
 MAX_BYTES = 10_000_000
-"""The maximum size of a file. The weights of 1000 classes have about 5 MB, which PyYAML parses in half a minute."""
+"""The maximum size of a file in bytes. A cost matrix of 1000 classes has about 5 MB."""
 MAX_DEPTH = 50
-"""The maximum depth of nesting, because the parser is recursive. Class trees are the deepest documents."""
+"""The maximum depth of nesting, because the parser is recursive."""
 MAX_NUMBER = 100
-"""The maximum number of characters of a number, because Python parses numbers in quadratic time."""
+"""The maximum length of a number in characters, because Python parses numbers in quadratic time."""
 NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 Place = tuple[int, int]
 """The line and the column of a value, counted from 1."""
 Steps = tuple[str | int, ...]
-"""The keys and indices that lead to a value."""
+"""The keys and indices that lead from the root of a document to a value."""
 
 
 class YamlError(MpcsError, ValueError):
-    """A text is not valid YAML, or not plain YAML; the message has one line."""
+    """The error for a text that is not valid YAML or not plain data; its message has one line."""
 
     def __init__(self, problem: str, place: Place | None) -> None:
         self.problem = f"not valid YAML: {shown(problem)}"
@@ -40,14 +40,14 @@ class YamlError(MpcsError, ValueError):
 
 @dataclass(frozen=True)
 class Document:
-    """The value of a YAML document, and its nodes with their places in the text."""
+    """The value of a YAML document, and its nodes, which know their line and column."""
 
     value: Any
     root: yaml.Node | None
     """The root node; None if the document is empty."""
 
     def place(self, steps: Steps) -> Place:
-        """Return the line and column of the value at ``steps``, or of its nearest parent in the document."""
+        """Return the line and column of the value at ``steps``; for a missing value, of its nearest parent."""
         node = self.root
         for step in steps:
             if isinstance(node, yaml.MappingNode):
@@ -78,7 +78,7 @@ class _PlainLoader(yaml.SafeLoader):
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Construct a mapping; raise for a repeated key, which would overwrite the first value."""
+        """Construct a dictionary; raise an error for a repeated key, which would overwrite an earlier value."""
         keys = set()
         for key, _ in node.value:
             if key.tag == "tag:yaml.org,2002:merge":
@@ -100,7 +100,7 @@ def _place(mark: yaml.Mark) -> Place:
 
 
 def read_yaml(text: str) -> Document:
-    """Parse a YAML document; raise a `YamlError` if the text is not plain YAML, or is too large or too deep."""
+    """Parse a YAML document; raise a `YamlError` if ``text`` is not plain YAML, too large or nested too deeply."""
     if len(text) > MAX_BYTES:
         raise YamlError(f"more than {MAX_BYTES} characters", None)
     try:
@@ -119,7 +119,7 @@ def read_yaml(text: str) -> Document:
 
 
 def read_yaml_file(path: Path) -> Document:
-    """Parse a YAML file as `read_yaml` does; raise a `YamlError` also if it is not UTF-8 text."""
+    """Parse a YAML file by `read_yaml`; also raise a `YamlError` if the file is not regular or not UTF-8 text."""
     try:
         text = read_limited(path, MAX_BYTES).decode("utf-8")
     except UnicodeDecodeError as error:
@@ -130,5 +130,5 @@ def read_yaml_file(path: Path) -> Document:
 
 
 def parse_yaml(text: str) -> Any:
-    """Return the value of a YAML document; raises the errors of `read_yaml`."""
+    """Parse ``text`` by `read_yaml`, and return only its value."""
     return read_yaml(text).value

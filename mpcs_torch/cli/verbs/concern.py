@@ -13,14 +13,14 @@ from mpcs_torch.tables import Table
 concern = group_of_commands("Check or draft a concern file, which says how much each error matters.")
 
 Source = Literal["tsne", "tree", "costs", "order"]
-"""The source of a suggestion."""
+"""The source from which ``mpcs concern suggest`` drafts a concern."""
 OPTIONS: dict[Source, set[str]] = {
     "tsne": {"pairs", "seeds", "data_root"},
     "tree": set(),
     "costs": {"dangerous"},
     "order": {"under", "over", "dangerous"},
 }
-"""The options that each source takes; other options are refused."""
+"""The options that each source takes. The other options in this dictionary are refused."""
 
 
 @concern.command()
@@ -106,7 +106,7 @@ def suggest(
 
 
 def _check_options(context: typer.Context, source: Source) -> None:
-    """Refuse options that the source does not use."""
+    """Refuse options in `OPTIONS` that ``source`` does not take, if the command line has them."""
     for name in set.union(*OPTIONS.values()) - OPTIONS[source]:
         origin = context.get_parameter_source(name)
         if origin is not None and origin.name == "COMMANDLINE":

@@ -9,7 +9,7 @@ from mpcs_torch.cli.options import shared
 from mpcs_torch.tables import Table
 
 LISTING = Path(__file__).parents[1] / "metrics.json"
-"""The file of the register's entries, for listing without PyTorch; ``python -m tests.metrics.listing`` writes it."""
+"""The list of metrics as JSON, readable without PyTorch. ``python -m tests.metrics.listing`` writes this file."""
 
 
 @shared("json")
@@ -22,7 +22,7 @@ def metrics() -> None:
 def register_table(*, code: str = "`") -> Table:
     """Return a table with a row for each metric: its name, class, better direction, input and computed value.
 
-    Each name stands between two copies of ``code``; the default marks code in Markdown.
+    ``code`` is put before and after each name and class; the default marks code in Markdown.
     """
     rows = []
     for entry in json.loads(LISTING.read_text(encoding="utf-8")):

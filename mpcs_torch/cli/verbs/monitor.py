@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mpcs_torch.monitoring.watch import Watch
 
 ALARM, CAUTION = 1, 3
-"""The exit statuses after an alarm, and after a caution: with labels like these, the lack of an alarm means little."""
+"""The exit statuses after an alarm, and after a caution: labels do not represent all rows, or a limit has none."""
 OPTIONS = ("label_column", "decision_column", "missing", "overwrite", "json", "quiet")
 
 
@@ -98,7 +98,7 @@ def monitor(
 def _begin(
     rule: Path, loaded: "DecisionRule", logs: list[Path], given: list[str] | None, groups: Sequence[str], numbers: Any
 ) -> "Watch":
-    """Return a new watch with the limits ``given`` (default: those of the rule), ``groups`` and ``numbers``."""
+    """Return a new watch with the limits ``given`` (default: those of ``loaded``), ``groups`` and ``numbers``."""
     from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
     from mpcs_torch.learning import Limit
     from mpcs_torch.monitoring.watch import Settings, Watch, names_of_groups

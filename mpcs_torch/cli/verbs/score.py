@@ -15,7 +15,7 @@ from mpcs_torch.evaluation.files.reading import ReadOptions
 COUNTED = ("by", "cluster", "crossed", "weight", "frequency", "prevalence", "cost_columns", *options.OF_UNITS)
 
 BETWEEN = re.compile(r",(?![^(]*\)|[^\[]*\])")
-"""The commas that separate metrics: those outside brackets."""
+"""A pattern for the commas between metrics, that is, commas outside brackets."""
 
 
 @options.shared(*options.OF_CLASSES, "decision_column", *COUNTED, *options.PRINTING)

@@ -34,7 +34,7 @@ def config_table() -> Table:
 
 
 def _named(part: Mapping[str, object]) -> str:
-    """Return the name of a data set or model in a config, followed by the name of its set, if it has one."""
+    """Return the ``name`` in a config's section for data or model, followed by its ``set`` if there is one."""
     return " ".join(str(part[key]) for key in ("name", "set") if key in part)
 
 
@@ -125,7 +125,7 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
     if result.diverged:
         problem = f"{settings.name} has diverged: the model of epoch {result.epoch} gives NaN or infinite logits"
         typer.echo(f"mpcs: {problem}. Lower training.learning_rate, or look for NaN in the data", err=True)
-        raise typer.Exit(3)  # the model gives NaN or infinite logits
+        raise typer.Exit(3)  # the exit status of a diverged run
 
 
 @contextmanager
@@ -135,7 +135,7 @@ def _hooks(settings: "RunConfig", folder: Path) -> "Iterator[list[Hook]]":  # no
 
 
 def _train_recommended(settings: "RunConfig", folder: Path, data: "DataSplits") -> None:
-    """Train every loss of the recipe, and print which model was chosen."""
+    """Train a model with each loss of the recommended recipe, and print which model was chosen."""
     from mpcs_torch.trainer.recommended import CHOICE, RULE, train_recommended
 
     choice = train_recommended(settings, data, folder, _hooks)

@@ -1,8 +1,4 @@
-"""Assign roles such as scores and labels to the columns of a classifier's file, by their names and values.
-
-A number in the name of a column is the number of its class. A file with two possible readings is refused. Labels and
-columns of groups may come from a second file.
-"""
+"""Assign roles such as scores and labels to a classifier's columns; labels may come from a second file."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -49,9 +45,9 @@ def assign_roles(
     needs_labels: bool = True,
     texts: Sequence[str] = (),
 ) -> Roles:
-    """Assign roles to the columns of a table; refuse a table without labels if ``needs_labels``.
+    """Assign roles, such as scores and labels, to the columns of ``table``; without needed labels, raise an error.
 
-    ``class_names`` are the classes in order, if they are known. ``texts`` are columns with another use, such as groups.
+    ``class_names`` are the classes in index order, if known. ``texts`` are columns with another use, such as groups.
     """
     table.check_columns([reading.label_column] * (reading.labels is None), "--label-column")
     for option in ("decision_column", "id_column", "by", "cluster", "crossed", "weight", "frequency", "unit"):
@@ -65,7 +61,7 @@ def assign_roles(
     truth = {} if label is not None else table.truth or _truth(columns)
     if label is None and not table.truth and (needs_labels or table.has_names):
         label = _label(columns, [*truth.values()])
-    if label is None and not truth and not needs_labels:  # a column of labels that are filled later
+    if label is None and not truth and not needs_labels:  # an empty column for labels
         label = next(iter(columns.by_kind("empty", among=named_as(columns.open, LABELS))), None)
     truth = truth if label is None else {}
     of_labels = [*truth.values(), *([] if label is None else [label])]
@@ -80,7 +76,7 @@ def assign_roles(
     if label is None and not truth:
         unread = [name for name in named_as(columns.open, LABELS) if name not in roles.scores]
         if len(named := _labels_by_value(columns, roles) or (unread if needs_labels else [])) == 1:
-            label = named[0]  # a column named as labels but not used has bad values: reading its rows reports them
+            label = named[0]  # bad values in this column are reported when its rows are read
             if plain(label) not in LABELS and _is_best(columns, roles, label):
                 problem = f"has {quoted(label)}, always the class of the highest score: are these the predicted labels?"
                 ways = f"{way('--label-column', [label])} takes it for the labels, --labels FILE gives a file of labels"
@@ -105,14 +101,14 @@ def assign_roles(
 
 
 def _check_uses(table: FileTable, reading: ReadOptions, names: Sequence[str | None]) -> None:
-    """Refuse a column of labels that is also the column of groups, clusters, units or ids."""
+    """Raise an error if ``reading`` also uses a column in ``names`` for groups, clusters, units or ids."""
     for name in names:
         if name is not None and name in reading.columns:
             raise PredictionsError(table.path, f"column {quoted(name)} cannot be labels and name groups or rows, too")
 
 
 def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
-    """Return the column that is named as labels, or None if there is none or it is in ``truth``; refuse several."""
+    """Return the column with a usual name for labels; None if missing or in ``truth``; raise an error for several."""
     if not columns.table.has_names:
         whole = columns.by_kind("whole", "text")
         return whole[0] if len(whole) == 1 and columns.by_kind("number", "list") else None
@@ -124,7 +120,7 @@ def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
 
 
 def _truth(columns: OpenColumns) -> dict[str, str]:
-    """Return the columns of degrees of truth or votes, by class: names like ``target_a``, or lists named as labels."""
+    """Map each class to its column of soft labels, such as ``target_a``; a single column of lists maps to itself."""
     lists = columns.by_kind("list", among=named_as(columns.open, LABELS))
     if lists:
         return {lists[0]: lists[0]}
@@ -145,9 +141,9 @@ def _truth(columns: OpenColumns) -> dict[str, str]:
 
 
 def _decisions(columns: OpenColumns) -> list[str]:
-    """Return the columns that are named as predicted labels; only ``decision`` if `mpcs decide apply` wrote the file.
+    """Return the columns of predicted labels, by their names; only ``decision`` in a file of `mpcs decide apply`.
 
-    If the labels come from another file, a column that is named as labels has predicted labels.
+    If the true labels come from another file, a column named as labels counts as predicted labels.
     """
     known = named_as(columns.open, DECISIONS) or named_as(columns.open if columns.table.joined else [], LABELS)
     named = columns.by_kind("text", "whole", among=known)
@@ -155,13 +151,13 @@ def _decisions(columns: OpenColumns) -> list[str]:
 
 
 def _labels_by_value(columns: OpenColumns, roles: Roles) -> list[str]:
-    """Return the columns of text whose values are all classes, except those named as predicted labels."""
+    """Return the columns of text whose values are all class names, except columns named as predicted labels."""
     texts = [name for name in columns.by_kind("text") if name not in roles.scores and plain(name) not in DECISIONS]
     return [name for name in texts if columns.texts(name) <= {*roles.classes}]
 
 
 def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
-    """Return whether there are at least five rows and each label is the class of the highest score."""
+    """Return whether each of at least five labels is the class with the highest score in its row."""
     labels, scores = [label_text(value) for value in columns.values[label]], columns.matrix(roles.scores)
     if roles.form != "columns" or len(scores) != len(labels) or len(labels) < 5:
         return False
@@ -169,7 +165,7 @@ def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
 
 
 def _with_called(columns: OpenColumns, roles: Roles, label: str | None) -> Roles:
-    """Return ``roles`` with ``called`` set to the names of the classes in the labels: the user's names, or numbers."""
+    """Return ``roles`` with ``called`` set to the class names that the labels use: the user's names, or numbers."""
     if columns.called:
         return roles._replace(called=columns.called)
     named = [*([] if label is None else [label]), *(roles.scores if roles.form == "decisions" else ())]
@@ -195,10 +191,10 @@ def _with_called(columns: OpenColumns, roles: Roles, label: str | None) -> Roles
 
 
 def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
-    """Add the labels in the file ``reading.labels`` to a table, and columns of groups that only that file has.
+    """Return ``table`` with the labels in the file ``reading.labels``, and with groups that only that file has.
 
-    Rows are matched by ``id_column``; if that is None, by the only column of ids in both files, or by their order if a
-    file has no ids. A column of labels is renamed if the table already has a column with its name.
+    Rows are matched by ``reading.id_column``, else by the only column of ids in both files. If a file has no ids, rows
+    are matched in order. An added column is renamed if the table already has a column with its name.
     """
     if reading.labels is None:
         return table
@@ -246,9 +242,9 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
 
 
 def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, scores: Sequence[str]) -> dict[str, str]:
-    """Return the column of labels under the key "", or else the columns of degrees of truth by class.
+    """Return the column of labels under the key "", or else the columns of soft labels by class.
 
-    The column of labels is named by the option, or has a usual name for labels, or is the only column.
+    The column of labels is ``reading.label_column``, or has a usual name for labels, or is the only column.
     """
     other.check_columns([reading.label_column], "--label-column")
     columns = OpenColumns(other, ReadOptions(), None)
@@ -270,7 +266,7 @@ def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, s
 
 
 def _shared_id(table: FileTable, other: FileTable) -> str | None:
-    """Return the only column of ids that both tables have, or None if a table has no ids; refuse all other cases."""
+    """Return the only column of ids in both tables, or None if a table has no ids; else raise an error."""
     shared = shared_ids([table, other])
     theirs, ours = shared_ids([other]), shared_ids([table])
     if len(shared) == 1 or not theirs or not ours:
@@ -280,7 +276,7 @@ def _shared_id(table: FileTable, other: FileTable) -> str | None:
 
 
 def _places_in_order(table: FileTable, other: FileTable, count: int) -> NDArray[np.int32]:
-    """Return the indices of all rows of ``table``; refuse ``other`` if its number of rows, ``count``, differs."""
+    """Return the row indices of ``table``, 0 to N - 1; raise an error if ``count``, the rows of ``other``, is not N."""
     rows = table.read(table.names[:1]).rows
     if rows != count:
         header = f" below the header {listed(other.names, 3)}" if other.has_names else ""
@@ -289,7 +285,7 @@ def _places_in_order(table: FileTable, other: FileTable, count: int) -> NDArray[
 
 
 def _take(column: Column, places: NDArray[np.int32]) -> Column:
-    """Return the values of ``column`` at the indices ``places``; the index -1 gives a missing value."""
+    """Return the values of ``column`` at the indices ``places``; index -1 gives a missing value."""
     import pyarrow
 
     if isinstance(column, Tensor):

@@ -1,4 +1,4 @@
-"""Read text tables: infer the dialect from the content, and read the rows."""
+"""Read text tables: infer the dialect (delimiter, header, ...) from the content, and read the rows."""
 
 import csv
 import io
@@ -14,13 +14,12 @@ from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, column_kind, to_nu
 from mpcs_torch.evaluation.files.words import is_column_name, target_or_not
 
 BLOCK_BYTES, BYTES_PER_VALUE = 2**20, 64
-"""The minimum size of a block that pyarrow reads, and the bytes of a block for each column. Pyarrow fails if a row
-is larger than a block."""
+"""The minimum size of the blocks that pyarrow reads, and their bytes per column. A row must fit in a block."""
 SNIFFED_ROWS, SNIFFED_BYTES = 50, 2**16
-"""The numbers of rows and of bytes from which the dialect is inferred; a line that has begun is read to its end."""
+"""The maximum numbers of rows and of bytes from which the dialect is inferred."""
 DELIMITERS = {",": "", ";": "separated by semicolons", "\t": "separated by tabs", "|": "separated by |"}
 SPACE = " "
-"""The delimiter that stands for any white space."""
+"""The delimiter that means any white space."""
 OUTER_SPACE = re.compile(rb"^[ \t]+|[ \t\r]+$", re.MULTILINE)
 DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
@@ -35,13 +34,13 @@ class Dialect(NamedTuple):
     names: list[str]
     has_names: bool
     first_lines: int
-    """The number of lines before the first row: comments and the header."""
+    """The number of lines before the first row, that is, of comments and the header."""
     unusual: list[str]
-    """Phrases about everything unusual in the dialect; some may be empty."""
+    """Phrases that describe what is unusual in the dialect; some may be empty."""
 
 
 def detect_encoding(start: bytes) -> str:
-    """Return the encoding of a text, judged by its first bytes."""
+    """Return the encoding of a text file, judged by its first bytes ``start``."""
     for mark, encoding in ENCODINGS:
         if start.startswith(mark):
             return encoding
@@ -53,11 +52,11 @@ def detect_encoding(start: bytes) -> str:
 
 
 def sniff(path: Path, content: bytes) -> Dialect:
-    """Infer the dialect of a text table from its first rows."""
+    """Infer the dialect of a text table from the first rows of ``content``."""
     file = io.BytesIO(content)
     start = file.read(SNIFFED_BYTES) + file.readline() + file.readline()
     encoding = detect_encoding(start)
-    text = start.decode(encoding, "ignore")  # reading the rows reports damaged text
+    text = start.decode(encoding, "ignore")  # undecodable text is reported when rows are read
     if "\0" in text:
         raise PredictionsError(path, "is a binary file of no known format")
     lines = io.StringIO(text, newline="").readlines()
@@ -96,12 +95,12 @@ def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 
 
 def _reader(lines: Iterable[str], delimiter: str) -> Any:
-    """Return a csv reader of the lines; with the delimiter `SPACE`, each run of white space becomes one space."""
+    """Return a csv reader of ``lines``. With the delimiter `SPACE`, any run of white space separates fields."""
     return csv.reader((" ".join(line.split()) for line in lines) if delimiter == SPACE else lines, delimiter=delimiter)
 
 
 def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Return the best delimiter (most rows have as many fields as the first, most fields are numbers) and the rows."""
+    """Return the delimiter that splits rows most evenly (in a tie: into most numbers), and the rows it splits."""
     best, split = (-1.0, False, False, -1.0), (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
     for delimiter in (*DELIMITERS, SPACE):
         rows = _split(lines, delimiter)[: SNIFFED_ROWS + 1]
@@ -118,14 +117,14 @@ def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
 
 
 def _header_lines(lines: Sequence[str], delimiter: str) -> int:
-    """Return the number of lines up to the end of the header; a quoted name may span several lines."""
+    """Return the number of lines that the header takes; a quoted name may contain line breaks."""
     reader = _reader(lines, delimiter)
     next((row for row in reader if row), None)
     return int(reader.line_num)
 
 
 def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
-    """Return whether the first row is a header, judged by the kinds of values in the other rows."""
+    """Return whether the first row is a header, judged by its cells and by the values below."""
     first, others = [cell.strip() for cell in rows[0]], rows[1:]
     columns = [[row[place] for row in others if place < len(row)] for place in range(len(first))]
     kinds = [column_kind(column) for column in columns]
@@ -162,9 +161,9 @@ def read_text(
     numbers: Collection[str],
     rows: int | None,
 ) -> dict[str, Any]:
-    """Read the ``wanted`` columns of a text file as arrow arrays: all rows, or at least the first ``rows`` rows.
+    """Read the ``wanted`` columns as Arrow arrays: at least the first ``rows`` rows, or all rows if ``rows`` is None.
 
-    The columns ``numbers`` become numbers if pyarrow can read them all as numbers. Otherwise all columns are texts.
+    The columns ``numbers`` become numbers if pyarrow can read all of them as numbers. Otherwise all columns are texts.
     """
     import pyarrow
 
@@ -177,7 +176,7 @@ def read_text(
 
 
 def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], rows: int | None) -> Any:
-    """Read with pyarrow the columns whose indices are the keys of ``is_number``; their indices become their names."""
+    """Return a pyarrow table of the columns at the indices in ``is_number``, named by index: numbers or texts."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
@@ -206,7 +205,7 @@ def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], r
 
 
 def _rows(path: Path, dialect: Dialect, content: bytes) -> Iterator[list[str]]:
-    """Yield the fields of each row; refuse a row with too few or too many fields."""
+    """Yield the fields of each row; raise an error for a row with too few or too many fields."""
     names = dialect.names
     try:
         lines = islice(io.StringIO(content.decode(dialect.encoding), newline=""), dialect.first_lines, None)

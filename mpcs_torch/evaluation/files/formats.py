@@ -1,4 +1,4 @@
-"""Open files as tables, with one function for each format. No other module opens files of predictions."""
+"""Open files as tables, with one function for each format."""
 
 import json
 import zipfile
@@ -22,13 +22,13 @@ from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
 from mpcs_torch.io.untrusted_files import FileRuleError, check_member, check_regular, check_whole_tensors, load_tensors
 
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
-"""The compressions of text files, by their first bytes."""
+"""The supported compressions of text files, by the first bytes of a file."""
 
 
 def open_table(path: Path, *, is_whole: bool = True) -> FileTable:
     """Open a file as a table: text with any delimiter, JSON, parquet, arrow, npz, npy, pt, xlsx or HDF5.
 
-    If ``is_whole`` is False, a text file may still grow, so a last line without a line end is left out.
+    ``is_whole`` is False for a text file that is still being written: an unfinished last line is left out.
 
     Raises:
         PredictionsError: If the file cannot be read, or two columns have the same name.
@@ -57,7 +57,7 @@ def _compression(start: bytes) -> str:
 
 
 def _content(path: Path, *, is_whole: bool) -> bytes:
-    """Return the decompressed bytes of a text file. If it may still grow, leave out a last line without line end."""
+    """Return the decompressed bytes of a text file; unless ``is_whole``, without an unfinished last line."""
     content = path.read_bytes()
     if compression := _compression(content):
         import pyarrow
@@ -68,7 +68,7 @@ def _content(path: Path, *, is_whole: bool) -> bytes:
 
 
 def _text_table(path: Path, *, is_whole: bool) -> FileTable:
-    """Open a text file: JSON if it begins like JSON, else lines of delimited fields."""
+    """Open a text file as JSON if its first character is a bracket, else as lines of delimited fields."""
     with path.open("rb") as file:
         compression = _compression(file.read(8))
     read = partial(_content, path, is_whole=is_whole)
@@ -84,7 +84,7 @@ def _text_table(path: Path, *, is_whole: bool) -> FileTable:
 
 
 def _json_table(path: Path, text: str, compression: str) -> FileTable:
-    """Open JSON lines, or a JSON array of records, or a JSON object of columns or of records by id."""
+    """Open JSON: one record per line, an array of records, or an object of columns or of records by id."""
     try:
         records = parse_records(json.loads(text))
     except json.JSONDecodeError as error:
@@ -101,13 +101,13 @@ def _json_table(path: Path, text: str, compression: str) -> FileTable:
 
 
 def _nested_table(path: Path, records: Sequence[Any]) -> FileTable:
-    """Return a table of nested records; nested values become columns named ``outer.inner``."""
+    """Return a table of records (dictionaries). Nested values become columns named ``outer.inner``."""
     flat = [flat_record(record) for record in records]
     return _records_table(path, [*dict.fromkeys(name for record in flat for name in record)], flat)
 
 
 def _records_table(path: Path, names: Sequence[str], records: Sequence[Mapping[str, Any]], **about: Any) -> FileTable:
-    """Return a table of flat records, which map the names of columns to values."""
+    """Return a table of ``records``, which map column names to values; ``about`` has other fields of the table."""
 
     def load(wanted: Sequence[str], *_: object) -> dict[str, Column]:
         return {name: make_column([record.get(name) for record in records]) for name in wanted}
@@ -116,15 +116,14 @@ def _records_table(path: Path, names: Sequence[str], records: Sequence[Mapping[s
 
 
 def _parquet_table(path: Path) -> FileTable:
-    """Open a parquet file."""
     from pyarrow import OSFile, parquet
 
-    file = parquet.ParquetFile(OSFile(str(path)), pre_buffer=False)  # a path may be taken for an address
+    file = parquet.ParquetFile(OSFile(str(path)), pre_buffer=False)  # pyarrow may read a path as a URL
     return _typed_table(path, file.schema_arrow, lambda names: file.read(columns=names), load_types=file.read)
 
 
 def _arrow_table(path: Path) -> FileTable:
-    """Open an arrow file (feather) or an arrow stream."""
+    """Open an Arrow file (Feather) or an Arrow stream."""
     from pyarrow import ipc, memory_map
 
     file = memory_map(str(path))
@@ -135,7 +134,7 @@ def _arrow_table(path: Path) -> FileTable:
 
 
 def _typed_table(path: Path, schema: Any, read: Callable[[Sequence[str]], Any], **about: Any) -> FileTable:
-    """Return a table with the arrow types of ``schema``; the function ``read`` reads columns by name."""
+    """Return a table with the columns of the Arrow ``schema``, which ``read`` reads by name."""
     from pyarrow import types
 
     if any(types.is_nested(kind) and not _is_list(kind) for kind in schema.types):
@@ -156,7 +155,7 @@ def _is_list(kind: Any) -> bool:
 
 
 def _plain(chunked: Any) -> Column:
-    """Convert an arrow column to numbers or texts, or to a tensor if it has lists of numbers of equal length."""
+    """Convert an Arrow column to numbers, texts or lists; lists of numbers of equal length become a tensor (n, k)."""
     from pyarrow import compute, string, types
 
     kind = chunked.type.value_type if types.is_dictionary(chunked.type) else chunked.type
@@ -202,13 +201,13 @@ def _zip_table(path: Path) -> FileTable:
 
 
 def _npz_table(path: Path) -> FileTable:
-    """Open an npz file of arrays of numbers or texts. Arrays with as many rows as the largest become columns."""
+    """Open an npz file. Its arrays with as many rows as the largest array become columns."""
     arrays, other = dict[str, Any](), list[str]()
     with np.load(path) as file:
         for name in file.files:
             try:
                 array = file[name]
-            except ValueError:  # an array of objects, which needs pickle
+            except ValueError:  # an array of Python objects, which would need pickle
                 if len(file.files) == 1:
                     raise
                 array = None
@@ -220,12 +219,11 @@ def _npz_table(path: Path) -> FileTable:
 
 
 def _npy_table(path: Path) -> FileTable:
-    """Open an npy file: one array without a name."""
     return replace(_arrays_table(path, {"column 1": np.load(path, mmap_mode="r")}), has_names=False)
 
 
 def _torch_table(path: Path) -> FileTable:
-    """Open a file of `torch.save` with a dictionary of tensors and lists, or with one tensor."""
+    """Open a file written by `torch.save`: one tensor, or a dictionary of tensors and lists."""
     saved = load_tensors(path, mmap=True)
     saved = {"column 1": saved} if isinstance(saved, Tensor) else saved
     if not isinstance(saved, dict) or not any(isinstance(value, Tensor) for value in saved.values()):
@@ -237,7 +235,7 @@ def _torch_table(path: Path) -> FileTable:
 
 
 def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = ()) -> FileTable:
-    """Return a table of the arrays with as many rows as the largest; ``dialect`` of the table lists the others."""
+    """Return a table of the arrays with as many rows as the largest array; its ``dialect`` names all other arrays."""
     shapes = {name: tuple(a.shape) if hasattr(a, "shape") else (len(a),) for name, a in arrays.items()}
     plain_arrays = [name for name, a in arrays.items() if not isinstance(a, np.ndarray) or a.dtype.kind in "fiubU"]
     sizes = {name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)}
@@ -268,7 +266,7 @@ def _array_column(values: Any) -> Column:
         values = (values.float() if values.dtype == torch.bfloat16 else values).numpy()
     if not isinstance(values, np.ndarray):
         return values
-    values = values.view(np.uint8) if values.dtype.kind == "b" else values  # a damaged bool may be neither
+    values = values.view(np.uint8) if values.dtype.kind == "b" else values  # damaged files may have bools above 1
     values = values.astype(values.dtype.newbyteorder("="), copy=False)
     if values.ndim == 2:
         unsigned = np.dtype(np.float64 if values.dtype == np.uint64 else np.int64)  # torch lacks unsigned types
@@ -287,11 +285,11 @@ FORMATS: Mapping[bytes, Callable[[Path], FileTable]] = {
     b"\x89HDF": hdf5_table,
     b"\x80": _torch_table,
 }
-"""The function that opens each format, by the first bytes of a file; any other file is text."""
+"""The function that opens each format, by the first bytes of the file. Files with other first bytes are text."""
 
 
 def parse_records(value: Any) -> list[Any]:
-    """Return the records in a JSON value: an array of records, an object of columns, or an object of records by id."""
+    """Return the records in a JSON value: an array of records, or an object of columns or of records by id."""
     if isinstance(value, list):
         return value
     if isinstance(value, dict) and value:
@@ -310,10 +308,9 @@ def parse_records(value: Any) -> list[Any]:
 
 
 def flat_record(record: Any) -> dict[str, Any]:
-    """Flatten a record to one value for each column; nested values become columns named ``outer.inner``.
+    """Return a record as a dictionary of values by column; nested values get the name ``outer.inner``.
 
-    Pipelines and language models write a list with a label and a score for each class. Such a list becomes a column of
-    scores for each label.
+    A list of labels with scores, such as ``[{"label": "cat", "score": 0.9}]``, becomes one column for each label.
     """
     if isinstance(record, list):
         by_label = _by_label(record)
@@ -336,12 +333,12 @@ def flat_record(record: Any) -> dict[str, Any]:
 
 
 def _are(value: Any, kinds: Sequence[type]) -> bool:
-    """Return whether a value is a list, not empty, whose items all have one of the types ``kinds``."""
+    """Return whether ``value`` is a list with at least one item, and all items have a type in ``kinds``."""
     return isinstance(value, list) and bool(value) and all(type(each) in kinds for each in value)
 
 
 def _by_label(values: Sequence[Any]) -> dict[str, Any] | None:
-    """Return the number for each text, if each record has exactly one of each and all texts differ; else None."""
+    """Map the only text in each record to the record's only number; None for other records or repeated texts."""
     pairs = dict[str, Any]()
     for value in values:
         texts = [each for each in value.values() if isinstance(each, str)] if isinstance(value, Mapping) else []

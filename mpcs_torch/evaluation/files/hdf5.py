@@ -1,4 +1,4 @@
-"""HDF5 matrices of trials, as SIDEKIT, BOSARIS and PyBOSARIS write them: Scores, Keys and Ndx."""
+"""Read HDF5 matrices of trials (Scores, Key and Ndx), as SIDEKIT, BOSARIS and PyBOSARIS write them."""
 
 import math
 from pathlib import Path
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     import h5py
 
 PAIRS = (("modelset", "segset"), ("ID/row_ids", "ID/column_ids"), ("model_names", "test_names"))
-"""The datasets with the names of rows and columns in files of SIDEKIT, BOSARIS for MATLAB, and PyBOSARIS."""
+"""The datasets with the names of matrix rows and columns: in SIDEKIT, BOSARIS for MATLAB, and PyBOSARIS."""
 SCORES, MASK = ("scores", "score_mat"), "score_mask"
 """The datasets of scores and their mask. PyBOSARIS writes ``score_mat`` without a mask: NaN means no score."""
 TRIALS, TARGETS, NONTARGETS = "trial_mask", "tar_mask", "non_mask"
 MATRIX = "a matrix of scores"
-"""The dialect of a table of scores in which some pairs with a score may not be trials."""
+"""The dialect of a table from a score matrix. Some pairs with a score may not be in the list of trials."""
 
 
 def hdf5_table(path: Path) -> FileTable:
-    """Open a matrix as a table with the columns enrollment, test, and either score or label.
+    """Open an HDF5 matrix as a table with the columns enrollment, test, and either score or label.
 
-    Each pair with a score, or each trial, is a row. The trials of an Ndx, which have no labels, appear as targets.
+    Each pair with a score, or each trial, is a row. An Ndx has no labels: all of its trials get the label "target".
 
     Raises:
         FileRuleError: If the file breaks a limit, or contains no such matrix.
@@ -56,7 +56,7 @@ def hdf5_table(path: Path) -> FileTable:
 
 
 def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
-    """Return a dataset without its values; refuse it if it is in another file, or could fill the memory."""
+    """Return a dataset, not yet read; raise an error if it is in another file or could fill the memory."""
     import h5py
 
     dataset = file.get(name)
@@ -72,7 +72,7 @@ def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
 
 
 def _names(file: "h5py.File", name: str) -> list[str]:
-    """Return the names in a dataset; refuse empty and repeated names."""
+    """Return the texts in the dataset ``name``; raise an error for empty and repeated texts."""
     dataset = _dataset(file, name)
     names = dataset.asstr("utf-8")[:].tolist() if dataset.dtype.kind in "SO" and dataset.ndim == 1 else []
     if not names or "" in names or len({*names}) < len(names):
@@ -81,20 +81,20 @@ def _names(file: "h5py.File", name: str) -> list[str]:
 
 
 def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str) -> NDArray[Any]:
-    """Read a matrix; refuse a shape other than ``shape``, and a numpy kind that is not a letter of ``kinds``."""
+    """Read the matrix ``name``; its shape must be ``shape``, and its dtype's kind a letter in ``kinds``."""
     matrix = _dataset(file, name)
     if matrix.shape != shape or matrix.dtype.kind not in kinds:
         rule = f"must be a matrix {shape} of {'scores' if kinds == 'f' else 'whole numbers'}"
         has = f"{quoted(str(matrix.dtype))} of shape {quoted(matrix.shape)}"
         raise FileRuleError(f"{quoted(name)} {rule}, as there are models and segments, but is {has}")
     values = np.asarray(matrix[:])
-    return values.view(np.uint8) if values.dtype.kind == "b" else values  # a damaged bool may be neither
+    return values.view(np.uint8) if values.dtype.kind == "b" else values  # damaged files may have bools above 1
 
 
 def _cells(file: "h5py.File", kind: str, shape: tuple[int, int]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return a mask of the filled cells, and the values of all cells: scores, or labels (above 0 for targets).
+    """Return a mask of the cells that are trials, and the values of all cells, both of shape ``shape``.
 
-    Without a mask in the file, a cell is filled unless its score is NaN or its label is 0.
+    Values are scores, or labels (above 0 for targets). Without a mask, NaN scores and labels of 0 are no trials.
     """
     if kind in SCORES:
         values = _matrix(file, kind, shape, "f").astype(np.float64)

@@ -1,4 +1,4 @@
-"""Match the rows of several files of predictions, by ids or by their order, with their labels and groups."""
+"""Match the rows of several files of predictions by ids or in order, and check that labels and groups agree."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,18 +18,19 @@ from mpcs_torch.functional.inputs.evaluation_warnings import hashed
 from mpcs_torch.functional.inputs.groups import MAX_REPEATED, ROW_RULES, Groups
 
 MAX_VALUES = 10_000_000
-"""The maximum number of probabilities of all models together: 40 MB in memory, and 54 MB in an HTML page."""
+"""The maximum total number of probabilities of all models: 40 MB in memory, and 54 MB in an HTML page."""
 
 
 class MatchedRows:
-    """The rows of the first file. The rows of all other files must have the same labels and groups.
+    """The rows of the first file of predictions, to which the rows of all other files are matched.
+
+    Rows are matched by the column of ids in the options, or else in order. Matched rows must have equal labels, and
+    equal texts in all columns that both files read as text. A row without a cluster or unit is refused.
 
     Args:
-        first: The first file. Its groups, clusters, units, weights, frequencies and costs are used for all files. Each
-            row must have a cluster and a unit, if requested; a row without a group is in the group "(none)".
-        is_alone: Whether there are no other files. Rows are matched by the column of ids, if one is requested. If not,
-            they are matched in order, and all further columns of text, such as ids, must be equal in all files.
-        concern: The concern that decides which row of a unit is the worst.
+        first: The first file. Its groups, clusters, units, weights, frequencies and costs are used for all files.
+        is_alone: Whether there are no other files.
+        concern: The costs that decide which row of a unit (such as a patient) is the worst.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class MatchedRows:
         names = dict.fromkeys([*reading.by, *alike, *known])
         self.columns = {name: self._groups(read.others, name, is_named=name in known) for name in names}
         self.units: DecisionUnits | None = None
-        """The units in the file of the latest call of `matched_groups`; None if rows are not combined into units."""
+        """The units, such as patients, of the last file given to `matched_groups`; None if rows are not combined."""
         self._row_ids = None if self._identifier is None else self._row_names(first)
         self._weights = _row_numbers(read.others, "weight", [reading.weight])
         self._frequencies = _row_numbers(read.others, "frequency", [reading.frequency])
@@ -53,10 +54,9 @@ class MatchedRows:
         self._ids = self._independent_ids(len(read.target))
 
     def matched_groups(self, predictions: Predictions) -> list[Rows]:
-        """Return the rows of a file for evaluation, in the order of the rows of the first file.
+        """Return the rows of ``predictions`` for evaluation, in the order of the first file's rows.
 
-        The list has one item. For crossed clusters it has three items, whose ids are those of the first column of
-        clusters, of the second, and of both.
+        One item; for crossed clusters three, with ids by the first column of clusters, by the second, and by both.
         """
         scores, target = self._scores, self._target
         if predictions is not self._first:
@@ -70,7 +70,7 @@ class MatchedRows:
         return rows if self._first.reading.unit is None else [self._in_units(each, predictions) for each in rows]
 
     def _groups(self, read: ReadColumns, name: str, *, is_named: bool) -> Groups:
-        """Return the groups in a column, in order of occurrence; if ``is_named``, refuse a missing name."""
+        """Return the groups in the column ``name``. If ``is_named``, a missing value is an error, else "(none)"."""
         by_name, kind = dict[str, int](), "unit" if name == self._first.reading.unit else "cluster"
 
         def group_code(value: Any) -> int | None:
@@ -81,7 +81,7 @@ class MatchedRows:
         return Groups([*by_name], codes)
 
     def _independent_ids(self, rows: int) -> list[Tensor]:
-        """Return ids of the rows, (N,): rows of a cluster share an id; without clusters, all ids differ."""
+        """Return ids (N,), which rows of a cluster share: one tensor, or three for crossed clusters."""
         reading = self._first.reading
         if reading.cluster is not None:
             shared = [name for name in (reading.cluster, reading.crossed) if name is not None]
@@ -115,7 +115,7 @@ class MatchedRows:
         return RowIds.of(predictions.table.read([self._identifier]), [self._identifier]).check_different()
 
     def _order(self, predictions: Predictions, rows: int) -> Tensor:
-        """Return, for each row of the first file, its index among the ``rows`` rows of ``predictions``."""
+        """Return the index, among the ``rows`` rows of ``predictions``, of each row of the first file: int64 (N,)."""
         number = len(self._target)
         if self._row_ids is not None:
             ids = self._row_names(predictions)
@@ -128,7 +128,7 @@ class MatchedRows:
         return torch.arange(rows)
 
     def _check(self, predictions: Predictions, read: PredictedRows, order: Tensor) -> None:
-        """Refuse rows whose labels or groups differ from those of the first file."""
+        """Raise an error if labels or groups in ``read`` differ from those of the matching rows of the first file."""
         path, in_order = predictions.path, "rows are matched in order (--id-column COLUMN matches them by ids)"
         how, is_soft = in_order if self._identifier is None else "rows are matched by their ids", self._target.ndim == 2
         if read.is_soft != is_soft:
@@ -153,7 +153,7 @@ class MatchedRows:
 
 
 def _row_numbers(read: ReadColumns, kind: str, names: Sequence[str | None]) -> Tensor | None:
-    """Read and check weights (N,), frequencies (N,) or costs (N, columns); None if ``names`` has no column."""
+    """Read and check weights (N,), frequencies (N,) or costs (N, C), by ``kind``; None if ``names`` has no column."""
     columns, (rule, is_valid) = [name for name in names if name is not None], ROW_RULES[kind]
     if not columns:
         return None
@@ -168,7 +168,7 @@ def _row_numbers(read: ReadColumns, kind: str, names: Sequence[str | None]) -> T
 
 
 class HeldRows(NamedTuple):
-    """The rows of files in memory: their labels and groups, and the probabilities of each model."""
+    """The N rows of one or more files, in memory: their labels, groups, and the probabilities of each model."""
 
     class_names: list[str]
     probs: dict[str, Tensor]
@@ -176,11 +176,11 @@ class HeldRows(NamedTuple):
     target: Tensor
     """(N,), int64: the labels."""
     groups: dict[str, Groups]
-    """The groups of the rows, by column."""
+    """The groups of the rows, by grouping column."""
 
 
 def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: None) -> HeldRows:
-    """Read all rows of files that `open_models` has opened; the files must have the same rows.
+    """Read all rows of the files in ``opened``, by model name (see `open_models`). The files must have the same rows.
 
     Raises:
         PredictionsError: If a file has soft labels or decisions, or there are more than `MAX_VALUES` probabilities.

@@ -1,4 +1,4 @@
-"""The roles of the columns in a classifier's file (scores, labels, ...), and the columns without a role so far."""
+"""The roles of the columns in a classifier's file, such as scores and labels, and the columns without a role yet."""
 
 import re
 from collections import defaultdict
@@ -27,35 +27,35 @@ from mpcs_torch.evaluation.files.words import LABELS, TRUTH, WRITTEN, named_as, 
 from mpcs_torch.functional.inputs.checks import SUM_TOLERANCE
 
 Form = Literal["columns", "lists", "positive", "decisions"]
-"""The form of scores: a column per class, a column of lists, a column for the positive class, or predicted labels."""
+"""The form of scores: a column per class, one column of lists, one column of one class, or predicted labels."""
 NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
 SEPARATOR = re.compile(r"[_\-. :/]")
 
 
 class Roles(NamedTuple):
-    """The columns of a table that are read, with their roles."""
+    """The columns to read from a classifier's table, by role."""
 
     form: Form
     scores: Sequence[str]
-    """The columns of scores in the order of the classes, or a single column of scores or of decisions."""
+    """The columns of scores in class order, or the only column of scores or of predicted labels."""
     classes: Sequence[str]
     is_numbered: bool = False
-    """Whether the names of the columns of scores contain the numbers of their classes."""
+    """Whether the names of the score columns contain the numbers of their classes."""
     label: str | None = None
     truth: Sequence[str] = ()
-    """The columns with a degree of truth, or with votes, for each class in order; or one column of lists."""
+    """The columns of soft labels (degrees of truth or votes) in class order, or one column of lists."""
     called: Sequence[str] = ()
-    """The names of the classes in the labels, if they differ from ``classes``: numbers, or names from the user."""
+    """The class names that the labels use, if they differ from ``classes``: numbers, or names from the user."""
     of_class: int = 1
-    """The number of the class whose probability is in the column of scores, if there is only one such column."""
+    """The index of the class whose probability a single score column has."""
     is_percent: bool = False
     """Whether a single column of scores has percentages."""
     unused: Sequence[str] = ()
     first_scores: NDArray[np.float64] = np.empty((0, 0))
-    """The scores of the first rows, as in the file, without rows that lack a score: (n, columns)."""
+    """The scores of the first rows as they are in the file, (n, k), without rows that lack a score."""
 
     def in_words(self, *, has_shares: bool = False) -> str:
-        """Describe the roles in one line. If ``has_shares``, degrees of truth are shares of annotators."""
+        """Describe the columns and their roles in one line. ``has_shares`` calls soft labels shares of annotators."""
         labels = f'labels "{shown(self.label)}"' if self.label else "no labels"
         if self.truth:
             labels = f"{'shares of annotators' if has_shares else 'degrees of truth'} {span(self.truth)}"
@@ -75,14 +75,14 @@ class Roles(NamedTuple):
 
 
 class OpenColumns:
-    """The columns of a table that have no role so far, with their values in the first rows."""
+    """The columns of a table without a role (scores, labels, ...) so far, and the values of the first rows."""
 
     def __init__(self, table: FileTable, reading: ReadOptions, class_names: Sequence[str] | None) -> None:
         self.table, self.options = table, reading
         self.class_names = class_names or reading.classes or table.classes or None
         known = class_names or reading.classes
         self.called = () if [*reading.classes] == [*known] else reading.classes
-        """The names that the file uses for the classes, if they differ from ``class_names``."""
+        """The class names that the file uses, if they differ from ``class_names``; else ()."""
         is_in_order = all(one == two or one not in known for one, two in zip(self.called, known, strict=False))
         if self.called and (len(self.called) != len(known) or not is_in_order):
             rule = f"--classes must be what the file calls {listed(known)}, in this order"
@@ -96,11 +96,11 @@ class OpenColumns:
         """Whether `mpcs decide apply` wrote the file."""
 
     def by_kind(self, *kinds: Kind, among: Sequence[str] | None = None) -> list[str]:
-        """Return the columns of the given ``kinds``; by default, only columns without a role are considered."""
+        """Return the columns in ``among`` whose kind, such as "text", is in ``kinds``. Default: all without a role."""
         return [name for name in (self.open if among is None else among) if self.kinds[name] in kinds]
 
     def label_among(self, names: Sequence[str], *kinds: Kind) -> str | None:
-        """Return the column of the given ``kinds`` that has a usual name for labels; refuse several such columns."""
+        """Return the column in ``names`` with a usual name for labels and one of ``kinds``; several are an error."""
         named = self.by_kind(*kinds, among=named_as(names, LABELS))
         if len(named) > 1:
             ways = choices("--label-column", named[:2])
@@ -112,7 +112,7 @@ class OpenColumns:
         self.open = [name for name in self.open if name not in names]
 
     def texts(self, name: str) -> set[str]:
-        """Return the different texts of a column in the first rows."""
+        """Return the distinct texts of the column ``name`` in the first rows, without missing values."""
         return {label_text(value) for value in self.values[name]} - {""}
 
     def error(self, problem: str, column: str | None = None) -> PredictionsError:
@@ -120,7 +120,7 @@ class OpenColumns:
         return PredictionsError(self.table.path, problem, column=column)
 
     def matrix(self, names: Sequence[str]) -> NDArray[np.float64]:
-        """Return the numbers (or lists) of columns in the first rows, without rows that lack a number: (n, columns)."""
+        """Return the numbers of the columns ``names`` in the first rows, (n, k), without rows that lack a number."""
         if len(names) == 1 and self.kinds[names[0]] == "list":
             lists = [numbers for value in self.values[names[0]] if (numbers := numbers_in(value))]
             rows = [numbers for numbers in lists if len(numbers) == len(lists[0])]
@@ -132,14 +132,14 @@ class OpenColumns:
 
 
 def nominal_sum(sums: Any, num_classes: int) -> float | None:
-    """Return 1, or 100 for percentages, if all ``sums`` equal this number up to rounding; else None."""
+    """Return 1 if all ``sums`` are 1 up to rounding, 100 if all are 100 (percentages), else None."""
     rooms = {1.0: min(0.005 * num_classes, 0.25) + SUM_TOLERANCE, 100.0: 0.5 * num_classes**0.5 + 0.5}
     fitting = (whole for whole, room in rooms.items() if len(sums) and bool((abs(sums - whole) <= room).all()))
     return next(fitting, None)
 
 
 def span(names: Sequence[str]) -> str:
-    """List ``names`` for a message. If they are numbered, list only the first and the last."""
+    """List ``names`` for a message; names with consecutive numbers become "FIRST to LAST"."""
     numbered = next((family for family, _ in numbered_families(names) if len(family) == len(names) > 2), None)
     if numbered is not None and [*numbered] == [*names]:
         return f"{shown(names[0])} to {shown(names[-1])}"
@@ -147,7 +147,7 @@ def span(names: Sequence[str]) -> str:
 
 
 def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Yield each family of columns whose names differ only in their numbers, from 0 or 1 up, and these numbers."""
+    """Yield each group of ``names`` that differ only in consecutive numbers from 0 or 1, and these numbers."""
     families = defaultdict[tuple[str, str], dict[int, str]](dict)
     for name in names:
         if match := NUMBERED.fullmatch(name):
@@ -159,20 +159,20 @@ def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], t
 
 
 def split_truth(name: str) -> tuple[str, str] | None:
-    """Split the name of a column of degrees of truth, such as target_a, into prefix and class; None for others."""
+    """Split the name of a column of soft labels, such as target_a, into prefix and class; None for other names."""
     first, *rest = SEPARATOR.split(name, maxsplit=1)
     return (first, rest[0]) if rest and rest[0] and plain(first) in TRUTH else None
 
 
 def label_numbers(roles: Roles) -> Callable[[Any], int | None]:
-    """Return a function that maps a label to the number of its class, or to None if it is not a class."""
+    """Return a function that maps a label to the index of its class; None for a label that is no class."""
     columns = roles.scores if roles.form == "columns" else ()  # labels may also be names of columns
     numbers = {name: number for names in (columns, roles.classes, roles.called) for number, name in enumerate(names)}
     return lambda value: numbers.get(label_text(value))
 
 
 def label_text(value: Any) -> str:
-    """Return the text of a label; whole numbers are written without decimals."""
+    """Return the text of a label; a whole number loses its decimals, so "1.0" becomes "1"."""
     text = to_text(value)
     number = to_number(text)
     is_whole = number is not None and number % 1 == 0 and abs(number) < 2**53
@@ -180,13 +180,13 @@ def label_text(value: Any) -> str:
 
 
 def number_or_text(text: str) -> tuple[float, str]:
-    """Return a sort key that sorts numbers by value, before all other texts."""
+    """Return a sort key that puts numbers, by value, before all other texts."""
     number = to_number(text)
     return (np.inf if number is None else number, text)
 
 
 def classes_by_place(columns: OpenColumns, label: str | None, size: int) -> list[str]:
-    """Return the numbers of the classes, as texts, for scores without names; refuse labels that are words."""
+    """Return ``size`` consecutive numbers, as texts, to name the classes of unnamed scores."""
     if label is not None and columns.kinds[label] == "text":
         problem = "has scores without names, and labels that are names: which score is of which class?"
         ways = f"{way('--classes', sorted(columns.texts(label)))} names the classes in their order"
@@ -197,9 +197,9 @@ def classes_by_place(columns: OpenColumns, label: str | None, size: int) -> list
 
 
 def first_number(columns: OpenColumns, names: Sequence[str], size: int, scores: Sequence[str] = ()) -> int:
-    """Return the number of the first class: 0 if a label is 0, else 1 if a label is the number of classes.
+    """Return the number of the first class: 0 if a label in the columns ``names`` is 0, 1 if a label is ``size``.
 
-    If no label is 0 or that number, arrays count from 0, and most other files are refused as ambiguous.
+    ``size`` is the number of classes. With neither label, the result for arrays is 0; most text files are refused.
     """
     for texts in (set[str]().union(*map(columns.texts, names)), None):
         known = distinct_texts(columns.table, names, MAX_CLASSES) if texts is None else texts

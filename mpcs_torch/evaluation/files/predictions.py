@@ -21,17 +21,16 @@ from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.functional.inputs.soft_labels import annotator_shares
 
 MIN_PROBABILITY = 1e-12
-"""The smallest probability whose logarithm is taken; scikit-learn's temperature scaling adds the same number."""
+"""The minimum to which probabilities are clamped before their logarithm is taken."""
 NO_LABEL = -100
-"""The stand-in for a missing label; PyTorch ignores the same number by default."""
+"""The number that replaces a missing label: the default ``ignore_index`` of PyTorch's losses."""
 
 
 def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> str | None:
-    """Return a sentence that explains by rounding why sums are not ``whole``; None if rounding cannot explain it.
+    """Return a sentence saying that rounded scores explain row sums other than ``whole``, or None.
 
-    ``whole`` is 1, or 100 for percentages. ``total`` (n, 1) has the sums of ``scores`` (n, C), and ``off`` (n,) is True
-    for sums that differ from ``whole``. Rounding explains a difference of at most half a unit of the last decimal per
-    score. In a sum above ``whole``, only scores above 0 count, because a score that was rounded up is not 0.
+    ``whole`` is 1, or 100 for percentages. ``total`` (n, 1) has the sums of the rows of ``scores`` (n, C). ``off`` (n,)
+    is True for sums that differ from ``whole``. Rounding changes each score by at most half a unit of its last decimal.
     """
     # A whole number divided by a power of ten is the same float as the decimal number that was read.
     wide, units = scores.double(), ((decimals, 10.0**decimals) for decimals in range(2 if whole == 1 else 0, 7))
@@ -42,9 +41,9 @@ def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> st
     if decimals is None:
         return None
     half, sums, rows = 0.5 * 10.0**-decimals, total.squeeze(1)[off], scores[off]
-    room = 1e-9 * whole  # for errors of floating-point sums
+    room = 1e-9 * whole  # for floating-point errors in the sums
     highest = whole + half * (rows > 0).sum(dim=1) + room
-    lowest = max(0.5 * whole, whole - half * scores.shape[1] - room)  # below half, too much is missing
+    lowest = max(0.5 * whole, whole - half * scores.shape[1] - room)  # rounding never explains a sum below half
     if not ((sums >= lowest) & (sums <= highest)).all():
         return None
     rounded = f"The probabilities are rounded to {decimals} decimals: {len(sums)} rows sum to "
@@ -52,31 +51,31 @@ def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> st
 
 
 class PredictedRows(NamedTuple):
-    """The rows that were read from a file, without those that were left out."""
+    """The rows that were read from a file of predictions, except rows left out because a value is missing."""
 
     numbers: Tensor
     """(N,), int64: the numbers of the rows in the file, from 1."""
     scores: Tensor
     """(N, C): the probabilities or logits; (N, 1) for decisions."""
     target: Tensor
-    """(N,) labels, or (N, C) soft labels; (N, 0) if the file has no labels."""
+    """(N,) labels as class indices, or (N, C) soft labels; (N, 0) if the file has no labels."""
     others: ReadColumns
-    """The requested columns besides scores and labels."""
+    """The other columns that were requested, with N values each."""
 
     @property
     def is_soft(self) -> bool:
-        """True if rows have soft labels."""
+        """Whether ``target`` has soft labels (N, C): for each class, the degree to which it is true."""
         return self.target.ndim == 2 and self.target.shape[1] > 0
 
     def texts(self, name: str) -> list[str]:
-        """Return a column of texts, (N,); raise a `PredictionsError` if a text is missing."""
+        """Return the N texts in the column ``name``; raise a `PredictionsError` if a text is missing."""
         texts = [to_text(value) for value in self.others.columns[name].to_pylist()]
         if "" in texts:
             raise self.others.error("must name a group, but is missing", texts.index(""), name)
         return texts
 
     def spread(self, columns: Mapping[str, list[Any] | Tensor], read: ReadColumns) -> dict[str, Any]:
-        """Expand ``columns`` (N, ...) to all rows of the file, with NaN or None in rows that were left out."""
+        """Expand ``columns`` of N values to all rows of ``read``; left-out rows get NaN in tensors, None in lists."""
         places = torch.full((read.rows,), -1)
         places[self.numbers - 1] = torch.arange(len(self.numbers))
         is_kept = places >= 0
@@ -93,12 +92,13 @@ class Predictions:
 
     Args:
         path: The file, in any format of `open_table`.
-        reading: Options for everything that the content of the file leaves open.
-        class_names: The classes in index order, if they are known. Default: those that the file names.
-        needs_labels: Whether to refuse missing labels. If not, targets are (n, 0) for a file, `NO_LABEL` for a row.
-        texts: Further columns to read as text, such as the patient; columns that the file lacks are ignored.
+        reading: Options for reading, such as the name of the column of labels.
+        class_names: The class names in index order. Default: the names in ``reading`` or in the file.
+        needs_labels: Whether missing labels are an error. Otherwise, `NO_LABEL` replaces each missing label, and
+            targets are (n, 0) if the file has no labels.
+        texts: Further columns to read as text, such as the patient. Columns that the file lacks are ignored.
         numbers: Further columns to read as numbers.
-        decisions: The number of each decision by name (see `decision_numbers`), if some decisions are not classes.
+        decisions: The index of each decision by name (see `decision_numbers`). Default: the index of each class.
         table: The table of ``path``, if it is already open.
     """
 
@@ -118,18 +118,18 @@ class Predictions:
         self.table = with_labels(table or open_table(path), self.reading)
         self._needs_labels = needs_labels
         self.notes, self._whole = list[str](), 1.0
-        """Sentences about the numbers that were changed and the rows that were left out, once rows are read."""
+        """Sentences on changed values and left-out rows, once rows are read; and the sum of a row: 1 or 100."""
         self.texts = [name for name in self.table.names if name in {*texts, *self.reading.columns}]
-        """The names of the further columns that are read as text."""
+        """The names of the columns that are read as text, besides labels and decisions."""
         self._numbers = [name for name in self.table.names if name in {*numbers, *self.reading.numbers}]
         known: dict[str, Any] = {"class_names": class_names, "texts": [*self.texts, *self._numbers]}
         self.roles = assign_roles(self.table, self.reading, needs_labels=needs_labels, **known)
         self._check_classes()
         self.class_names = list(self.roles.classes)
         self.decides = self.roles.form == "decisions"
-        """Whether `rows` returns decisions instead of probabilities. Scores become their most probable classes."""
+        """Whether `rows` returns decisions (class indices): for a file of scores, the most probable classes."""
         self.has_shares = False
-        """Whether degrees of truth are shares of annotators. These sum to 1, and so must the probabilities."""
+        """Whether soft labels are shares of annotators. Shares and probabilities must then sum to 1 in each row."""
         self._decisions = decisions or {name: number for number, name in enumerate(self.class_names)}
         self._truth = self._kind_of_truth() if self.roles.truth else ""
         if not self.decides and not self.reading.from_logits and self._truth in ("", "one-hot"):
@@ -137,7 +137,7 @@ class Predictions:
 
     @cached_property
     def refers(self) -> bool:
-        """Whether any decision of the file is a referral or a coarse answer instead of a class."""
+        """Whether any decision in the file is not a class, but a referral or a set of classes."""
         if self.roles.form != "decisions" or {*self._decisions} == {*self.class_names}:
             return False
         texts = distinct_texts(self.table, self.roles.scores, MAX_CLASSES)
@@ -162,10 +162,9 @@ class Predictions:
         return listed([f"{label}: {column}" for label, column in zip(classes, columns, strict=True)])
 
     def rows(self) -> PredictedRows:
-        """Read probabilities (N, C) with labels (N,) or soft labels (N, C).
+        """Read probabilities (N, C), or decisions int64 (N, 1), with labels (N,) or soft labels (N, C).
 
-        With hard labels, the probabilities of a row are divided by their sum, which removes the rounding of the file.
-        If the file has decisions, they are returned instead of probabilities, as int64 (N, 1).
+        With hard labels, the probabilities of each row are divided by their sum, to undo rounding in the file.
         """
         _, rows = self._read()
         is_scored = self.decides and self.roles.form != "decisions"
@@ -174,7 +173,7 @@ class Predictions:
     def logits(self) -> PredictedRows:
         """Read logits (N, C), float64, with labels as in `rows`.
 
-        They are the logits of the file, or the logarithms of its probabilities, clamped to at least 1e-12.
+        For a file of probabilities, the logits are logarithms of the probabilities, clamped to at least 1e-12.
         """
         if self.decides:
             problem = "has predicted labels, but scores of each class are needed: --score-columns names them"
@@ -186,7 +185,7 @@ class Predictions:
         return rows._replace(scores=logits)
 
     def _check_classes(self) -> None:
-        fewest = 1 if self.roles.truth else 2  # soft labels may have a single class, such as a sound
+        fewest = 1 if self.roles.truth else 2  # with soft labels, one class is enough
         count = len(self.roles.classes)
         if self.roles.form != "decisions" and not fewest <= count <= MAX_CLASSES:
             rule = f"must have scores of {fewest} to {MAX_CLASSES} classes"
@@ -199,7 +198,7 @@ class Predictions:
             raise PredictionsError(self.path, problem)
 
     def _read(self) -> tuple[Tensor, PredictedRows]:
-        """Return the scores unchanged from the file, and the checked rows; both are without the rows left out."""
+        """Return the scores as they are in the file, and the checked rows. Neither has the rows that were left out."""
         roles, is_decided = self.roles, self.roles.form == "decisions"
         labels = [] if roles.label is None else [roles.label]
         if self.reading.from_logits and not self.decides:
@@ -222,7 +221,7 @@ class Predictions:
         return scores, PredictedRows(kept.nonzero().squeeze(1) + 1, probs, target, read._replace(columns=others))
 
     def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
-        """Return a mask (n,), False for rows that lack a needed value; all True if missing values are errors."""
+        """Return a mask (n,) of rows to keep: False for rows without score, label or group, if these are dropped."""
         if self.reading.missing == "error":
             return torch.ones(len(scores), dtype=torch.bool)
         has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
@@ -233,7 +232,7 @@ class Predictions:
         return ~is_missing
 
     def _matrix(self, read: ReadColumns) -> Tensor:
-        """Return the scores of all classes: (n, C)."""
+        """Return the scores of all classes, (n, C). If a row has only one score, add the score of the other class."""
         scores = read.matrix(self.roles.scores)
         if self.roles.form == "positive":
             if not self.reading.from_logits:
@@ -248,7 +247,7 @@ class Predictions:
         return scores if scores.is_floating_point() else scores.double()
 
     def _decided(self, read: ReadColumns) -> Tensor:
-        """Return the number of the decision of each row: int64 (n, 1)."""
+        """Return the index of each row's decision: int64 (n, 1)."""
         numbers, of_class = self._decisions, label_numbers(self.roles)
         rule = f"must be one of {listed([*numbers])}"
 
@@ -258,7 +257,7 @@ class Predictions:
         return self._codes(read, self.roles.scores[0], number, rule, may_lack=False).unsqueeze(1)
 
     def _target(self, read: ReadColumns) -> Tensor:
-        """Return labels (n,) or degrees of truth (n, C); (n, 0) if the file has neither."""
+        """Return labels (n,) or soft labels (n, C); (n, 0) if the file has neither."""
         roles, classes = self.roles, self.roles.classes
         if roles.truth:
             return self._degrees(read)
@@ -274,7 +273,7 @@ class Predictions:
     def _codes(
         self, read: ReadColumns, column: str, number: Callable[[Any], int | None], rule: str, *, may_lack: bool
     ) -> Tensor:
-        """Return the number of each label or decision in ``column``: int64 (n,), `NO_LABEL` for a gap, if allowed."""
+        """Map ``column`` to indices by the function ``number``: int64 (n,). Missing values, if allowed: `NO_LABEL`."""
 
         def number_or_gap(value: Any) -> int | None:
             known = number(value)
@@ -305,7 +304,7 @@ class Predictions:
         return shares
 
     def _kind_of_truth(self) -> str:
-        """Return the kind of the degrees of truth, judged by all rows: "one-hot", "votes" or "degrees"."""
+        """Return the kind of the soft labels in all rows: "one-hot", "votes" (counts) or "degrees" (from 0 to 1)."""
         degrees = self.table.read(self.roles.truth, numbers=self.roles.truth).matrix(self.roles.truth).double()
         is_one_hot = bool(((degrees == 0) | (degrees == 1)).all() and (degrees.sum(dim=1) == 1).all())
         is_votes = bool((degrees % 1 == 0).all() and (degrees > 1).any())
@@ -315,7 +314,7 @@ class Predictions:
         return "votes" if is_votes else "degrees"
 
     def _first_sum(self) -> float | None:
-        """Return 100 if the first rows are percentages, 1 if they sum to about 1, else None."""
+        """Return 100 if the scores in the first rows are percentages, 1 if they are probabilities, else None."""
         if self.roles.form == "positive":
             return 100.0 if self.roles.is_percent else 1.0
         return nominal_sum(self.roles.first_scores.sum(axis=1), len(self.roles.classes))
@@ -329,7 +328,7 @@ class Predictions:
             warnings.warn(f"{self.path.name}: {problem}", ProbabilitiesWarning, stacklevel=2)
 
     def _checked(self, scores: Tensor, target: Tensor, read: ReadColumns) -> tuple[Tensor, Tensor]:
-        """Return the probabilities and labels; raise a `PredictionsError` for the first bad row."""
+        """Return ``scores`` as probabilities, and ``target``; raise a `PredictionsError` for the first bad row."""
         whole, tolerance, wide = self._whole, sum_tolerance(scores.dtype), scores.double()
         bad, rule = ~((wide >= 0) & (wide <= whole * (1 + tolerance))), "must be from 0 to 100"
         if self.reading.from_logits:

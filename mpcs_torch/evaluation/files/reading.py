@@ -1,4 +1,4 @@
-"""Options for reading a file, and errors that name a place in a file. All commands and functions share these."""
+"""Options for reading a file, and errors that name the file, row and column. All commands share these."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,53 +9,53 @@ from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, shown
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
 NO_GROUP = "(none)"
-"""The name of the group of rows that have no value in the column of groups."""
+"""The name of the group of rows without a value in the column of groups."""
 Advance = Callable[[int], None]
-"""A function that shows progress: it is called with the number of rows of each file that was read."""
+"""A function that shows progress. Readers call it with the number of rows that they have just read."""
 Missing = Literal["error", "drop"]
 
 
 class ReadOptions(NamedTuple):
-    """Options for reading files of predictions or scores, where their content leaves several readings open."""
+    """Options for reading files of predictions or detection scores: which columns to use, and how to count rows."""
 
     label_column: str | None = None
     """The column of labels."""
     score_columns: Sequence[str] = ()
-    """The columns of scores, in the order of the classes; ``*`` stands for any text. Detectors have one column."""
+    """The columns of scores in class order; ``*`` stands for any text. For detectors, a single column."""
     decision_column: str | None = None
     """The column of predicted labels. If it is set, predicted labels are evaluated instead of scores."""
     id_column: str | None = None
-    """The column of ids, by which the rows of several files, or of a file and its labels, are matched."""
+    """The column of ids that match the rows of several files, or of a file and its labels."""
     labels: Path | None = None
-    """A file with the labels, matched by ``id_column`` or else by the order of rows; or a detector's list of trials."""
+    """A file of labels, matched by ``id_column`` or else by row order. For detectors, a list of trials."""
     classes: Sequence[str] = ()
-    """The class names in order. If a concern already names the classes, these are the names that the file uses."""
+    """The class names in index order. If a concern names the classes, these are the file's names for them."""
     by: Sequence[str] = ()
     """Columns of groups. Each group is also evaluated alone; rows without a value form the group "(none)"."""
     cluster: str | None = None
     """A column of clusters, such as patients: rows with the same value are not independent."""
     crossed: str | None = None
-    """A second column of clusters, crossed with the first and not nested in it, such as readers besides patients."""
+    """A second column of clusters, crossed with ``cluster``: for example, each reader reads each patient."""
     weight: str | None = None
     """A column of weights, at least 0."""
     frequency: str | None = None
     """A column of whole numbers from 1: the number of independent rows that each row stands for."""
     prevalence: Mapping[str, float] | None = None
-    """The share of each class where the model is used; rows are weighted to have these shares."""
+    """The share of each class where the model is used. Rows are weighted so that classes have these shares."""
     unit: str | None = None
-    """A column of units of decision, such as patients: the rows of each unit become one row."""
+    """A column that names what is decided about, such as a patient. Rows with the same value become one row."""
     combine: Literal["mean", "worst"] = "mean"
-    """The rule that combines the rows of a unit, as in `evaluate`; for detectors, the worst score is the highest."""
+    """The rule that combines rows with the same ``unit``, as in `evaluate`. A detector's worst score is the highest."""
     cost_columns: Sequence[str] = ()
-    """Columns with the cost of deciding for each class, in the order of the classes; or one column of lists."""
+    """Columns with the cost of deciding for each class, in class order; or one column of lists."""
     missing: Missing = "error"
-    """The treatment of a row without a label or a score: an error, or left out and counted."""
+    """The treatment of rows without a label or score: "error" raises, "drop" leaves them out and counts them."""
     from_logits: bool = False
     """Whether scores are logits, not probabilities."""
     target_label: str | None = None
-    """For detectors: the label of targets; all other labels are those of non-targets."""
+    """For detectors: the label of targets. All other labels mean non-targets."""
     lower_is_target: bool = False
-    """For detectors: whether targets have low scores, as they do if scores are distances."""
+    """For detectors: whether low scores mean targets, as with distances."""
 
     @property
     def columns(self) -> list[str]:
@@ -69,13 +69,13 @@ class ReadOptions(NamedTuple):
         return [name for name in (self.weight, self.frequency, *self.cost_columns) if name is not None]
 
     def alone(self) -> "ReadOptions":
-        """Return the options for further files: without groups, clusters and weights, which the first file has."""
+        """Return these options without groups, clusters, weights and costs, for files read beside the first file."""
         return self._replace(
             by=(), cluster=None, crossed=None, weight=None, frequency=None, prevalence=None, unit=None, cost_columns=()
         )
 
     def how_counted(self) -> str:
-        """Describe the weights and units of rows in a phrase; empty if there are none."""
+        """Describe how rows are weighted and combined, in a phrase; empty if rows are neither."""
         shares = ", ".join(f"{name} {share:g}" for name, share in (self.prevalence or {}).items())
         words = {"weights": self.weight, "frequencies": self.frequency, "prevalence": shares}
         words["units"] = None if self.unit is None else f"{self.unit}, combined by {self.combine}"
@@ -90,7 +90,7 @@ class ReadOptions(NamedTuple):
 
 
 class PredictionsError(MpcsError, ValueError):
-    """The error for a file that cannot be read or scored. It names the place; rows have numbers from 1."""
+    """The error for a file that cannot be read or scored; it names the file, the row (from 1) and the column."""
 
     def __init__(self, path: Path, problem: str, *, row: int | None = None, column: str | int | None = None) -> None:
         place = [str(path)]
@@ -105,9 +105,9 @@ class NoRowsError(PredictionsError):
 
 @contextmanager
 def reading(path: Path, row: int | None = None) -> Iterator[None]:
-    """Turn any error of a parser into a `PredictionsError` that names the file and, if given, the row.
+    """Turn any error in the with block into a `PredictionsError` that names the file and, if given, the row.
 
-    A path that is not a regular file is refused before anything is read.
+    Unless ``row`` is given, also refuse a ``path`` that is not a regular file.
     """
     try:
         if row is None:
@@ -129,7 +129,7 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
 
 @contextmanager
 def naming_file(path: Path) -> Iterator[None]:
-    """Turn a ValueError about the values of a file into a `PredictionsError` that names the file."""
+    """Turn a ValueError in the with block into a `PredictionsError` that names the file ``path``."""
     try:
         yield
     except PredictionsError:
@@ -139,9 +139,9 @@ def naming_file(path: Path) -> Iterator[None]:
 
 
 def file_names(paths: Sequence[Path]) -> list[str]:
-    """Return the name of a single file. For several files, return names without suffix, or paths if names repeat.
+    """Return a display name for each path: its file name, without suffix for several files, or the path.
 
-    A file that is given twice is refused.
+    The path is used if two names are equal. A file that is given twice is refused.
     """
     for place, path in enumerate(paths):
         if any(path.samefile(other) for other in paths[:place]):

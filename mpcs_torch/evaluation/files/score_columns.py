@@ -1,7 +1,4 @@
-"""Find the columns of scores or of predicted labels, by their names and by the sums of scores in each row.
-
-A file may also have a single column of scores (lists, or one probability) or of predicted labels.
-"""
+"""Find the columns of scores or of predicted labels in a table, by their names and by the sums of rows."""
 
 import re
 from collections import Counter, defaultdict
@@ -51,13 +48,16 @@ from mpcs_torch.evaluation.files.words import (
 )
 
 SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
-"""Words that may stand before or after the class in the name of a column of scores."""
+"""Words that may stand before or after the class name in the name of a column of scores, such as ``prob_red``."""
 BEFORE, AFTER = rf"(?:(?<=^)|(?<={SEPARATOR.pattern})|(?<=\())", rf"(?=$|\)|{SEPARATOR.pattern})"
-"""Patterns that match only where the name of a class may begin and end within the name of a column."""
+"""Patterns that match where a class name may begin and end within the name of a column."""
 
 
 def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, str], decisions: Sequence[str]) -> Roles:
-    """Find the columns of scores, or else the column of decisions, and their classes."""
+    """Return the columns of scores and their classes, or else the column of predicted labels in ``decisions``.
+
+    ``label`` is the column of labels; ``truth`` maps each class to its column of soft labels.
+    """
     options, table = columns.options, columns.table
     is_written = decisions == [DECISION] and columns.is_written and not options.score_columns
     if options.decision_column is not None or is_written:
@@ -70,12 +70,12 @@ def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, s
     lists = [name for name in columns.by_kind("list") if truth or len(first_list(columns, name)) > 1]
     readings = list(_readings(columns, label, truth))
     passing = [reading for reading in readings if truth or _fits(columns, reading)]
-    if decisions:  # beside decisions, whole numbers are features or one-hot labels
+    if decisions:  # whole numbers are then features or one-hot labels, not scores
         passing = [one for one in passing if columns.by_kind("number", among=one.scores)]
     words = _words(columns, label)
     passing = [reading for reading in passing if words <= {*reading.classes}] or passing
     numbered = [reading for reading in passing if reading.is_numbered]
-    if not options.from_logits:  # the larger set wins: a class of zeros changes no sum; logits have no sum
+    if not options.from_logits:  # prefer the larger set: a class whose scores are 0 changes no sum
         passing = [one for one in passing if not any({*one.scores} < {*two.scores} for two in passing)]
     by_columns = dict[frozenset[str], Roles]()
     for one in numbered or passing:
@@ -116,14 +116,14 @@ def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, s
 
 
 def _fits(columns: OpenColumns, reading: Roles) -> bool:
-    """Return whether the first rows sum to about 1 or 100; always True if scores are read as logits."""
+    """Return whether the score columns of ``reading`` sum to about 1 or 100 in the first rows; True for logits."""
     matrix = columns.matrix(reading.scores)
     is_whole = matrix.size > 0 and matrix.min() >= 0 and nominal_sum(matrix.sum(axis=1), matrix.shape[1]) is not None
     return columns.options.from_logits or is_whole
 
 
 def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
-    """Refuse columns such as top1 and top2: their numbers are ranks of the best classes of a row, not classes."""
+    """Raise an error for columns such as score1 and score2 beside top1 and top2: the best classes of each row."""
     numbers = {match[2] for name in reading.scores if (match := NUMBERED.fullmatch(name))}
     families = defaultdict[tuple[str, str], set[str]](set)
     for name in columns.by_kind("whole", "text", among=columns.table.names):
@@ -137,7 +137,7 @@ def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
 
 
 def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
-    """Return the only reading, even if its rows do not sum to 1 (a later check reports that); refuse several."""
+    """Return the only item of ``readings``; raise an error if several differ. Sums are checked later."""
     names = columns.class_names
     if names is not None or len({reading.scores for reading in readings}) == 1:
         return readings[0]
@@ -155,7 +155,7 @@ def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
 
 
 def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str]) -> Iterator[Roles]:
-    """Yield each set of columns that may be the scores of the classes."""
+    """Yield each set of columns that may have the scores of the classes, as `Roles`."""
     filled = columns.by_kind("number", "whole", "empty")  # the scores of a class may be missing in the first rows
     known = [name for name in filled if not {*split_words(name)} & {"distance", "dist", "loss"}]
     numeric, fractions = (columns.by_kind("number", *kinds, among=known) for kinds in (("whole",), ()))
@@ -188,14 +188,14 @@ def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str])
 
 
 def _by_known_class(columns: OpenColumns, names: Sequence[str]) -> Iterator[Roles]:
-    """Yield the columns that are named after the known classes, or else after the names of classes in the file."""
+    """Yield the columns in ``names`` that are named after the known classes, or else after the file's classes."""
     classes = columns.class_names or ()
     named = list(by_class(names, classes)) or by_class(names, columns.called)
     return (reading._replace(classes=tuple(classes)) for reading in named)
 
 
 def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
-    """Yield the columns named after all classes for each common prefix and suffix, short ones first; ignore case."""
+    """Yield the columns named PREFIX + class + SUFFIX for all ``classes``, shortest affixes first; ignore case."""
     if not classes or not classes[0]:
         return
     differs = all(len({name.lower() for name in some}) == len(some) for some in (names, classes))
@@ -213,7 +213,7 @@ def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
 
 
 def _words(columns: OpenColumns, label: str | None) -> set[str]:
-    """Return the labels of the first rows, or of all rows if scores are logits; no labels if they are not words."""
+    """Return the distinct labels in the first rows (for logits, in all rows); none if the labels are numbers."""
     if label is None or columns.kinds[label] != "text":
         return set()
     is_of_all = columns.options.from_logits
@@ -221,7 +221,7 @@ def _words(columns: OpenColumns, label: str | None) -> set[str]:
 
 
 def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield each group of columns whose names begin, or end, with the same word such as ``prob`` or ``score``."""
+    """Yield each group of columns whose names begin or end with the same word, such as ``prob`` or ``score``."""
     for place in (0, -1):
         groups = defaultdict[str, list[str]](list)
         for name in names:
@@ -232,7 +232,7 @@ def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
-    """Return the class names: the names of columns without a common first or last word such as ``prob``."""
+    """Return the class names: the column ``names`` without a common first or last word such as ``prob``."""
     if labels and labels <= {*names}:
         return tuple(names)
     for place in (0, -1):
@@ -246,7 +246,7 @@ def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
 
 
 def _chosen(columns: OpenColumns, label: str | None) -> Roles:
-    """Return the roles of the columns that ``--score-columns`` names."""
+    """Return the score columns that ``--score-columns`` names, with their classes."""
     table, options, names = columns.table, columns.options, list[str]()
     for pattern in options.score_columns:
         matched = [name for name in columns.open if fnmatchcase(name, pattern)] if "*" in pattern else [pattern]
@@ -280,7 +280,7 @@ def _refuse_both(columns: OpenColumns, ways: Sequence[Sequence[str]]) -> None:
 
 
 def _bad_number(columns: OpenColumns) -> str:
-    """Describe the first text in a column of decimal numbers, for a message; empty if there is none."""
+    """Describe, for an error message, the first text in a column of decimal numbers; empty if there is none."""
     for name in columns.by_kind("text"):
         values = columns.values[name]
         if any((to_number(value) or 0) % 1 for value in values):
@@ -290,7 +290,7 @@ def _bad_number(columns: OpenColumns) -> str:
 
 
 def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> None:
-    """Refuse a single score beside a second column of labels, because it may be the score of the label there."""
+    """Raise an error for one score column beside two label columns: the score may be of a predicted label."""
     labels = set() if label is None else columns.texts(label)
     others = [name for name in columns.by_kind("text", "whole") if columns.texts(name) <= labels]
     if others and len(labels) > 1:
@@ -300,7 +300,7 @@ def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> Non
 
 
 def refuse_labels_beside_scores(columns: OpenColumns, classes: set[str], decision: str) -> None:
-    """Refuse predicted labels beside columns of numbers that are named after the classes."""
+    """Raise an error if columns of numbers beside the predicted labels ``decision`` are named after classes."""
     words = [name.lower() for name in classes if to_number(name) is None and len(name) > 1]
     named = [name for name in columns.by_kind("number", "whole") if any(word in name.lower() for word in words)]
     if named:
@@ -310,12 +310,12 @@ def refuse_labels_beside_scores(columns: OpenColumns, classes: set[str], decisio
 
 
 def first_list(columns: OpenColumns, name: str) -> Sequence[float]:
-    """Return the first list of numbers in a column; empty if there is none."""
+    """Return the first list of numbers in the column ``name``; empty if there is none."""
     return next((numbers for value in columns.values[name] if (numbers := numbers_in(value))), ())
 
 
 def list_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
-    """Return the roles of a file with one column of lists; if the classes are not known, they are numbers."""
+    """Return the column ``name`` of lists of scores, with its classes; if unknown, classes are numbers."""
     size = len(first_list(columns, name))
     if size > MAX_CLASSES:
         raise columns.error(f"must have at most {MAX_CLASSES} classes, but has {size}")
@@ -332,7 +332,7 @@ def list_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
 
 
 def positive_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
-    """Return the roles for one score per row, that of the class in the column's name or else of the positive class."""
+    """Return the column ``name`` with one score per row, of the class in this name or else of the positive class."""
     classes, options = columns.class_names, columns.options
     if classes is None:
         if label is None:
@@ -365,7 +365,7 @@ def positive_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
 
 
 def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
-    """Return the two labels in a file with one score, the positive class last; refuse further labels."""
+    """Return the two labels in the column ``label``, the positive class last; raise an error for more labels."""
     table = columns.table
     known = {label_text(text) for text in distinct_texts(table, [label], MAX_CLASSES)}
     classes = known if len(known) <= 2 else {text for text in known if not is_gap(text)}
@@ -385,7 +385,7 @@ def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
 
 
 def _named_class(name: str, classes: Sequence[str]) -> list[int]:
-    """Return a list with the number of the class in a column's name (by class name, or a word like positive), or []."""
+    """Return the index of the class in the column's ``name``, as a list; [] if no class or several are named."""
     words = split_words(re.sub(r"(?<=[a-z])(?=[01]$)", "_", name.lower()))
     named = [place for place, each in enumerate(classes) if each.lower() in words]
     kinds = {target_or_not(word) for word in words} - {None}
@@ -395,7 +395,7 @@ def _named_class(name: str, classes: Sequence[str]) -> list[int]:
 
 
 def decision_roles(columns: OpenColumns, label: str | None, decision: str) -> Roles:
-    """Return the roles of a file of predicted labels. By default, the classes are all predicted and true labels."""
+    """Return the column ``decision`` of predicted labels, with its classes; if unknown, classes are all labels."""
     if columns.class_names is not None:
         return Roles("decisions", [decision], tuple(columns.class_names))
     names = [decision, *([] if label is None else [label])]

@@ -1,4 +1,4 @@
-"""Tables (files whose columns are read when they are needed), the values of columns, and the ids of rows."""
+"""Tables (files whose columns are read only when needed), columns in memory, and the ids of rows."""
 
 import json
 import re
@@ -25,24 +25,23 @@ if TYPE_CHECKING:
 Column = Any
 """An arrow array (n,) of numbers, texts or lists, or a tensor (n, k) of numbers."""
 MAX_COLUMNS = 100_000
-"""The maximum number of columns. A longer row is probably a mistake; arrays (npz, npy, pt) can have more classes."""
+"""The maximum number of columns. An array (npz, npy, pt) is one column, but can have scores of more classes."""
 PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
-"""The maximum numbers of rows and of values from which the kinds of columns are inferred."""
+"""The maximum numbers of rows and of values from which the kind of each column is inferred."""
 DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$")
 Kind = Literal["empty", "text", "whole", "number", "list"]
-"""The kind of a column: no values, some text, only whole numbers, only numbers, or only lists of numbers."""
+"""The kind of values in a column: none, some text, only whole numbers, only numbers, or only lists of numbers."""
 
 
 class ReadColumns(NamedTuple):
-    """Columns of a file in memory. Errors about their values name the file, the row and the column."""
+    """Columns of a file in memory, with n rows. Errors about a value name the file, the row and the column."""
 
     path: Path
     columns: dict[str, Column]
-    """The columns by name."""
     kept: NDArray[np.bool_] | None = None
     """A mask over the rows of the file, True for the rows in ``columns``. Default: all rows."""
     decimal: str = "."
-    """The decimal mark of numbers in texts."""
+    """The decimal mark of numbers that are stored as text."""
 
     @property
     def rows(self) -> int:
@@ -50,12 +49,12 @@ class ReadColumns(NamedTuple):
         return len(next(iter(self.columns.values()), ()))
 
     def error(self, problem: str, place: int, column: str | None = None) -> PredictionsError:
-        """Return an error about the row with the index ``place``, or about its value in ``column``."""
+        """Return an error about the row at index ``place``, or about the value of ``column`` in this row."""
         row = place if self.kept is None else int(self.kept.nonzero()[0][place])
         return PredictionsError(self.path, problem, row=row + 1, column=column)
 
     def where(self, kept: NDArray[np.bool_]) -> "ReadColumns":
-        """Return the rows where ``kept`` (n,) is True."""
+        """Return these columns with only the rows where ``kept`` (n,) is True."""
         filtered = {
             name: values[kept] if isinstance(values, Tensor) else values.filter(kept)
             for name, values in self.columns.items()
@@ -63,7 +62,7 @@ class ReadColumns(NamedTuple):
         return self._replace(columns=filtered, kept=kept)
 
     def single(self, name: str) -> "pyarrow.Array":
-        """Return the column ``name``; refuse a column with several values in each row."""
+        """Return the column ``name``; raise an error if it has several values in each row."""
         values = self.columns[name]
         if isinstance(values, Tensor):
             problem = f"must have one value in each row, but has {values.shape[1]}"
@@ -71,7 +70,7 @@ class ReadColumns(NamedTuple):
         return values
 
     def numbers(self, name: str) -> NDArray[np.float64]:
-        """Return a column of numbers, or of texts that are numbers, as float64 (n,); missing values are NaN."""
+        """Return the column ``name`` as float64 (n,), with NaN for missing values; texts must be numbers."""
         import pyarrow
         from pyarrow import compute
         from pyarrow.types import is_floating, is_integer, is_string
@@ -95,7 +94,7 @@ class ReadColumns(NamedTuple):
         return np.array(numbers, dtype=np.float64)
 
     def matrix(self, names: Sequence[str]) -> Tensor:
-        """Return columns of numbers, or one column of lists, as a matrix (n, columns)."""
+        """Return the columns ``names`` of numbers, or one column of lists of numbers, as a matrix (n, k)."""
         first = self.columns[names[0]]
         if isinstance(first, Tensor) and len(names) == 1:
             return first
@@ -112,7 +111,7 @@ class ReadColumns(NamedTuple):
         return torch.tensor(lists, dtype=torch.float64)
 
     def texts(self, name: str) -> "pyarrow.Array":
-        """Return a column as texts (n,), null where a value is missing; whole numbers have no decimals."""
+        """Return the column ``name`` as texts (n,), null where a value is missing. Whole floats lose their decimals."""
         import pyarrow
         from pyarrow import compute
         from pyarrow.types import is_floating
@@ -128,9 +127,9 @@ class ReadColumns(NamedTuple):
         return compute.if_else(is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts)
 
     def codes(self, name: str, group_code: Callable[[Any], int | None], rule: str) -> Tensor:
-        """Return the code of each value of a column: int64 (n,).
+        """Return the integer that ``group_code`` gives for each value of the column ``name``: int64 (n,).
 
-        ``group_code`` returns the code of a value, or None for a bad value; the error then begins with ``rule``.
+        A value for which ``group_code`` returns None is an error, whose message begins with ``rule``.
         """
         encoded = self.single(name).dictionary_encode(null_encoding="encode")
         places, distinct = np.from_dlpack(encoded.indices), encoded.dictionary.to_pylist()
@@ -145,7 +144,7 @@ class ReadColumns(NamedTuple):
 
 
 Load = Callable[[Sequence[str], Collection[str], int | None], dict[str, Column]]
-"""A function that reads columns. It takes their names, the names of those with numbers, and the rows needed or None."""
+"""A function that reads columns. Arguments: names; names to read as numbers; number of rows, or None for all."""
 
 
 @dataclass(frozen=True)
@@ -154,7 +153,7 @@ class FileTable:
 
     path: Path
     names: Sequence[str]
-    """The names of the columns; `unnamed` makes them if the file has no names."""
+    """The names of the columns; if the file has no header, the names from `unnamed`."""
     load: Load
     has_names: bool = True
     dialect: str = ""
@@ -163,28 +162,28 @@ class FileTable:
     decimal: str = "."
     """The decimal mark of a text file."""
     load_types: "Callable[[], pyarrow.Table] | None" = None
-    """A function that returns all columns of a parquet file with their types in the file."""
+    """A function that returns all columns of a parquet file with the types that they have in the file."""
     counts_from_0: bool = False
     """Whether labels are indices that count from 0, as in numpy and torch arrays."""
     classes: Sequence[str] = ()
-    """The names of the classes in their order, if the file has an array of them."""
+    """The class names in index order, if the file has an array of class names."""
     joined: Sequence[str] = ()
-    """The columns that a file of labels added."""
+    """The columns that were added from a separate file of labels."""
     label: str | None = None
-    """The column of labels among ``joined``; it has priority over other columns that are named as labels."""
+    """The column of labels among ``joined``; it takes precedence over other columns named as labels."""
     truth: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The columns of degrees of truth among ``joined``, by class; empty if there is a ``label``."""
+    """The columns of soft labels among ``joined``, by class; empty if there is a ``label``."""
 
     def read(self, names: Sequence[str], *, numbers: Collection[str] = (), rows: int | None = None) -> ReadColumns:
-        """Read the columns ``names``: all rows, or at least the first ``rows`` rows.
+        """Read the columns ``names``: at least the first ``rows`` rows, or all rows if ``rows`` is None.
 
-        In a text file, the columns ``numbers`` are read as numbers where that is possible, which is faster.
+        In a text file, the columns ``numbers`` are read as numbers if possible.
         """
         with reading(self.path):
             return ReadColumns(self.path, self.load([*dict.fromkeys(names)], numbers, rows), decimal=self.decimal)
 
     def peek(self, rows: int = PEEKED_ROWS) -> dict[str, list[Any]]:
-        """Return the first values of each column; rows of an array are returned as lists."""
+        """Return the values of each column in at most the first ``rows`` rows; a row of an array is a list."""
         most = max(1, min(rows, PEEKED_VALUES * rows // PEEKED_ROWS // max(1, len(self.names))))
         values = {name: column[:most].tolist() for name, column in self.read(self.names, rows=most).columns.items()}
         if self.decimal == ",":
@@ -193,14 +192,14 @@ class FileTable:
         return values
 
     def check_columns(self, names: Sequence[str | None], option: str = "") -> None:
-        """Refuse a table that lacks one of ``names``; the message names the ``option`` that requests it."""
+        """Raise an error if a column in ``names`` is missing. The message names the command's ``option``."""
         for name in names:
             if name is not None and name not in self.names:
                 source = f" of {option}" if option else ""
                 raise PredictionsError(self.path, f"has no column {quoted(name)}{source}; {self.it_has()}")
 
     def it_has(self) -> str:
-        """List the columns of the file for a message."""
+        """Return "it has " and the column names of the file, for a message."""
         return f"it has {listed([name for name in self.names if name not in self.joined])}"
 
 
@@ -210,25 +209,25 @@ def unnamed(count: int) -> list[str]:
 
 
 def listed(names: Sequence[str], most: int = 10) -> str:
-    """List names for a message, at most ``most`` of them."""
+    """Return the first ``most`` names with commas between, and the number of the others, for a message."""
     shown = ", ".join(quoted(name)[1:-1] for name in islice(names, most))
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "none"
 
 
 def choices(option: str, readings: Iterable[str | Sequence[str]]) -> str:
-    """Say for an error message how ``option`` chooses each of several possible readings of a file."""
+    """Return a hint for an error message: ``option`` with each of the values ``readings``, joined by "or"."""
     ways = (way(option, [each] if isinstance(each, str) else each) for each in readings)
     return "choose by " + " or ".join(ways)
 
 
 def way(option: str, values: Sequence[str]) -> str:
-    """Return ``option`` with ``values``, quoted for a shell; more than ten values are abbreviated."""
+    """Return ``option`` with comma-separated ``values``, as typed in a shell; abbreviate more than ten values."""
     text = shlex.quote(",".join(values if len(values) <= 10 else [*values[:3], "...", values[-1]]))
     return f"{option}={text}" if text.startswith("-") else f"{option} {text}"
 
 
 def to_text(value: Any) -> str:
-    """Return the text of a value in a table; empty if the value is missing."""
+    """Return ``value`` as text, without outer spaces; empty if the value is None or NaN."""
     plain = value.as_py() if hasattr(value, "as_py") else value
     if plain is None or plain != plain:
         return ""
@@ -236,7 +235,7 @@ def to_text(value: Any) -> str:
 
 
 def is_gap(value: Any) -> bool:
-    """Return whether a value is missing: empty, or a word such as NA."""
+    """Return whether a value is missing, that is, empty or a word such as NA."""
     return not isinstance(value, list) and (to_text(value) or "na").lower() in MISSING
 
 
@@ -253,7 +252,7 @@ def numbers_in(value: Any) -> list[float] | None:
 
 
 def column_kind(values: Sequence[Any]) -> Kind:
-    """Return the kind of a column, judged by its values that are not missing."""
+    """Return the kind of a column from those of its ``values`` that are not missing."""
     filled = [value for value in values if not is_gap(value)]
     if not filled:
         return "empty"
@@ -266,7 +265,7 @@ def column_kind(values: Sequence[Any]) -> Kind:
 
 
 def to_number(value: Any) -> float | None:
-    """Return a number, or the number in a text, which may end in a percent sign; None for anything else."""
+    """Return ``value`` as a float, without a final percent sign if it is a text; None if it is no number."""
     if isinstance(value, str):
         value = value.strip().removesuffix("%")
     with suppress(TypeError, ValueError):
@@ -290,9 +289,9 @@ def make_column(values: Sequence[Any]) -> Column:
 
 
 def distinct_texts(table: FileTable, names: Sequence[str], most: int, *, has_gaps: bool = False) -> set[str]:
-    """Return the different texts in all rows of some columns; refuse more than ``most`` texts.
+    """Return the distinct texts in the columns ``names``; raise an error for more than ``most`` texts.
 
-    Missing values are left out, unless ``has_gaps`` is True: then they are an empty text.
+    If ``has_gaps`` is True, a missing value counts as an empty text; else missing values are left out.
     """
     distinct, read = set[str](), table.read(names)
     for name in names:
@@ -304,7 +303,7 @@ def distinct_texts(table: FileTable, names: Sequence[str], most: int, *, has_gap
 
 
 class RowIds(NamedTuple):
-    """The ids of the rows of a file: the texts of one column, or those of several columns joined by spaces."""
+    """The ids of a file's rows: the texts of one column, or of several columns joined by spaces."""
 
     path: Path
     ids: "pyarrow.Array"
@@ -312,11 +311,11 @@ class RowIds(NamedTuple):
     column: str | None = None
     """The column of the ids, for error messages; None if there are several."""
     has_rows: bool = True
-    """Whether the ids are those of all rows of the file, in their order."""
+    """Whether there is one id for each row of the file, in the order of the rows."""
 
     @classmethod
     def of(cls, read: ReadColumns, names: Sequence[str]) -> Self:
-        """Join the texts of the columns ``names`` to one id per row; refuse missing texts."""
+        """Make the id of each row by joining the texts in the columns ``names``; a missing text is an error."""
         from pyarrow import compute
 
         parts = []
@@ -337,20 +336,20 @@ class RowIds(NamedTuple):
         return int((self.among(self) != np.arange(len(self.ids))).argmax()) if len(self.ids) else 0
 
     def check_different(self, next_step: str = "") -> Self:
-        """Return these ids; refuse an id that several rows share."""
+        """Return these ids; raise an error, with the hint ``next_step``, if several rows share an id."""
         if row := self.repeated():
             problem = f"each id must name one row, but {self.named(row)} appears again{next_step}"
             raise PredictionsError(self.path, problem, row=row + 1 if self.has_rows else None, column=self.column)
         return self
 
     def among(self, others: "RowIds") -> NDArray[np.int32]:
-        """Return the index of each id in ``others``; -1 for an id that ``others`` lacks."""
+        """Return the index of each id in ``others``: int32 (N,), -1 for an id that ``others`` lacks."""
         from pyarrow import compute
 
         return np.array(compute.index_in(self.ids, value_set=others.ids).fill_null(-1), dtype=np.int32)
 
     def all_among(self, others: "RowIds", next_step: str = "") -> NDArray[np.int32]:
-        """Return the index of each id in ``others``; refuse ``others`` if an id is missing."""
+        """Return the index of each id in ``others``: int32 (N,); raise an error if ``others`` lacks an id."""
         places = self.among(others)
         if number := int((places < 0).sum()):
             place = int((places < 0).argmax())
@@ -363,6 +362,6 @@ class RowIds(NamedTuple):
 
 
 def shared_ids(tables: Sequence[FileTable]) -> list[str]:
-    """Return the names of the columns of ids that all tables have."""
+    """Return the columns that all ``tables`` have and whose names are usual for ids, such as ``filename``."""
     ids = [[name for name in table.names if table.has_names and is_index(name)] for table in tables]
     return [name for name in ids[0] if all(name in others for others in ids)]

@@ -1,4 +1,4 @@
-"""Read the trials of a detector, with labels from the same file or from a list of trials."""
+"""Read the trials of a detector: scores, with labels (target or non-target) from the same or another file."""
 
 from collections.abc import Collection, Sequence
 from itertools import chain, combinations, product
@@ -25,30 +25,29 @@ if TYPE_CHECKING:
 
 MISSING = "is missing, or no number"
 COMPARED = 1000
-"""The number of names that are compared to find the columns by which two files can be matched."""
+"""The number of trial names that are compared to find the columns by which two files can be matched."""
 DROP = "--missing drop leaves out such rows"
 PAIR = ("enrollment", "test")
 
 
 class TrialRoles(NamedTuple):
-    """The column of scores and the column of labels (each empty if there is none), and all other columns."""
+    """The names of the column of scores, the column of labels ("" if there is none) and all other columns."""
 
     score: str
     label: str
     others: list[str]
     groups: dict[str, str]
-    """The columns of groups, clusters and units, by the requested name."""
+    """The columns of groups, clusters and units, by their names in the options."""
 
 
 def find_roles(
     table: FileTable, options: ReadOptions, *, has_score: bool = True, has_label: bool | None = True
 ) -> TrialRoles:
-    """Find the columns of scores and of labels: by the options, or else by the only possible reading.
+    """Find the columns of scores and of labels by ``options``, or else by names and values; refuse ambiguous tables.
 
     The column of labels has a usual name for labels, or else contains only words for targets and non-targets. Numbers
     such as 0 and 1 are labels only if no other column has exactly two words or digits. The column of scores has a usual
-    name for scores, or else is the only column of numbers. Without a header, whole numbers that look like ids or labels
-    are not scores. ``has_label`` is None if a file may lack labels.
+    name for scores, or else is the only column of numbers. ``has_label`` is None if the table may lack labels.
     """
     groups = {name: column_named(table, name, "--by") for name in options.by}
     for name, option in ((options.cluster, "--cluster"), (options.unit, "--unit")):
@@ -82,7 +81,7 @@ def find_roles(
 
 
 def column_named(table: FileTable, name: str, option: str = "") -> str:
-    """Return the column ``name``, which may be its number if there is no header; refuse a missing column."""
+    """Return the column ``name``, or the column with this number if there is no header; raise an error if missing."""
     if not table.has_names and f"column {name}" in table.names:
         return f"column {name}"
     table.check_columns([name], option)
@@ -142,7 +141,7 @@ def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
 
 
 def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
-    """Return the sets of columns whose texts may together name a trial, the most likely first."""
+    """Return sets of columns whose joined texts may name each trial, the most likely set first."""
     given = [] if options.id_column is None else options.id_column.split(",")
     if given and (set(given) <= set(table.names) or not is_matched):
         return [tuple(column_named(table, name.strip(), "--id-column") for name in given)]
@@ -164,7 +163,7 @@ def in_words(
     unread: Sequence[str],
     options: ReadOptions,
 ) -> str:
-    """Describe in a sentence how a file was read."""
+    """Describe in a sentence how the file of ``table`` was read: its columns of names and scores, and ``words``."""
     negated = ", negated, as thresholds are, because low ones are those of targets" * options.lower_is_target
     parts = [table.dialect, f"names {names_shown(*names)}" if names else "", *words[:1]]
     parts += [f"scores {names_shown(score)}{negated}", *words[1:], f"not used: {listed(unread)}" if unread else ""]
@@ -172,7 +171,7 @@ def in_words(
 
 
 def names_shown(*names: str) -> str:
-    """Quote the names of columns for a sentence."""
+    """Quote column names and join them with "and"."""
     return " and ".join(f'"{shown(name)}"' for name in names)
 
 
@@ -190,11 +189,11 @@ class TrialTable(NamedTuple):
 
     trials: Trials
     names: "pyarrow.Array | None"
-    """(N,), all different; None if the file has no names of trials, or if they were not requested."""
+    """The trial names, (N,), all different; None if the file lacks them or they were not requested."""
     groups: dict[str, Groups]
-    """The requested groups, by column."""
+    """The groups of the trials, by column."""
     read: str = ""
-    """A sentence on how the file was read."""
+    """A sentence that says how the file was read."""
     unread: Sequence[str] = ()
     """The columns that were not read."""
 
@@ -212,15 +211,15 @@ def read_trials(
 
     Args:
         path: A table in any format, with a header or without: see `find_roles`.
-        options: The options for reading the file. ``labels`` is a list of trials, matched by name; each needs a score.
-            Scores of other trials are an error, but are ignored in HDF5 matrices, as in BOSARIS.
+        options: The options for reading. ``options.labels`` is a file that lists trials; each must have a score.
+            Scores of unlisted trials are an error, except that in HDF5 matrices they are ignored, as in BOSARIS.
         advance: Called with the number of rows of a file after it is read.
-        both_kinds: Whether there must be target and non-target trials.
+        both_kinds: Whether to require both target and non-target trials.
         named: Whether to read the names of the trials.
-        all_columns: Whether to read all other columns as groups; two that name a trial become enrollment and test.
+        all_columns: Whether to read all other columns as groups. Two columns that name trials become enrollment, test.
 
     Raises:
-        PredictionsError: If a file cannot be read, can be read in several ways or in none, or a value breaks a rule.
+        PredictionsError: If a file cannot be read, its columns are ambiguous or missing, or a value breaks a rule.
     """
     table, is_apart = open_table(path), options.labels is not None
     roles = find_roles(table, options, has_label=not is_apart)
@@ -261,22 +260,22 @@ def read_trials(
 
 
 class TrialColumns(NamedTuple):
-    """The columns that were read from a file of trials, with all rows."""
+    """The columns that were read from a file of trials, with all N rows."""
 
     table: FileTable
     roles: TrialRoles
     scores: NDArray[np.float64]
     naming: Sequence[tuple[str, ...]]
-    """The sets of columns whose texts may together name a row, the most likely first."""
+    """Sets of columns whose joined texts may name each row, the most likely set first."""
     texts: dict[str, Any]
-    """The texts by column: arrow arrays (N,), null where a text is missing."""
+    """Arrow arrays of texts (N,) by column, null where a text is missing."""
 
     def ids(self, names: Sequence[str]) -> RowIds:
-        """Return the ids of the rows, made of the texts in the columns ``names``; refuse a missing text."""
+        """Return the ids of the rows: the joined texts in the columns ``names``. Refuse a missing text."""
         return RowIds.of(ReadColumns(self.table.path, self.texts), names)
 
     def targets(self, target: str | None) -> tuple[NDArray[np.int8], str]:
-        """Return the kind of each row (1 target, 0 non-target, -1 no label), and a phrase on what the labels mean."""
+        """Return each row's kind, (N,): 1 target, 0 non-target, -1 no label; and a phrase that explains the labels."""
         column, path = self.roles.label, self.table.path
         encoded = self.texts[column].dictionary_encode("encode")
         codes = np.from_dlpack(encoded.indices)
@@ -303,11 +302,11 @@ class TrialColumns(NamedTuple):
         return np.array([kinds.get(text, -1) for text in texts], dtype=np.int8)[codes], meaning
 
     def is_gap(self, column: str) -> NDArray[np.bool_]:
-        """Return, for each row, whether it lacks a text in ``column``: (N,)."""
+        """Return a mask (N,), True for rows without a text in ``column``."""
         return np.asarray(self.texts[column].is_null())
 
     def groups(self, column: str, kept: NDArray[np.bool_], *, is_cluster: bool | None = None) -> Groups:
-        """Return the groups of kept rows. A missing name is an error if ``is_cluster``, "" if None, else "(none)"."""
+        """Return groups of ``kept`` rows. A missing name: an error if ``is_cluster``, "" if None, else "(none)"."""
         if is_cluster and (is_gap := self.is_gap(column) & kept).any():
             raise PredictionsError(self.table.path, f"is missing ({DROP})", row=int(is_gap.argmax()) + 1, column=column)
         texts = self.texts[column].filter(kept)
@@ -318,7 +317,7 @@ class TrialColumns(NamedTuple):
 def read_columns(
     table: FileTable, roles: TrialRoles, coded: Sequence[str], naming: Sequence[tuple[str, ...]], advance: Advance
 ) -> TrialColumns:
-    """Read the scores as numbers, and the label, ``coded`` and ``naming`` columns as texts, for all rows."""
+    """Read the scores as numbers, and the labels and the columns in ``coded`` and ``naming`` as texts."""
     names = [*dict.fromkeys([*filter(None, [roles.label]), *coded, *chain(*naming)])]
     columns = table.read([*filter(None, [roles.score]), *names], numbers=[roles.score])
     scores = columns.numbers(roles.score) if roles.score else np.empty(0)
@@ -327,7 +326,7 @@ def read_columns(
 
 
 def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Find the columns whose names match a list of trials; return them and the index of each row there, or -1."""
+    """Return the columns of ``read`` that name trials in ``listed``, and for each row the trial's index or -1: (N,)."""
     best, chosen = (False, 0, 0), None
     for pair in product(read.naming, listed.naming):
         if len(pair[0]) == len(pair[1]) and best < (True, len(pair[0]), COMPARED):
@@ -345,7 +344,7 @@ def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, .
 
 
 def _unique_names(read: TrialColumns) -> tuple[str, ...]:
-    """Return the first set of columns whose names all differ; refuse repeated names if the file has a header."""
+    """Return the first set of columns that names each row uniquely; else (), or with a header, raise an error."""
     for names in read.naming:
         ids = read.ids(names)
         if not ids.repeated():
@@ -363,7 +362,7 @@ def _kept(
     targets: NDArray[np.int8],
     options: ReadOptions,
 ) -> tuple[NDArray[np.bool_], list[str]]:
-    """Return a mask of the rows with a label and a score, and phrases that count the other rows."""
+    """Return a mask (N,) of the rows with a label and a score, and phrases that count the other rows."""
     kept, is_other = (targets >= 0) & ~np.isnan(read.scores), places < 0
     for name in (options.cluster, options.unit):
         if name is not None and options.missing == "drop":

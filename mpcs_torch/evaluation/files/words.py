@@ -35,25 +35,25 @@ IDS = _words(
     "uttid trial trialid segment segmentid uniqueid"
 )
 IDLE = _words("binary multi multiclass column col value name idx index num int str encoded code")
-"""Words in the name of a column that say nothing about its meaning."""
+"""Words in the name of a column that do not tell its meaning, such as ``col``."""
 NO_PROBABILITY = _words(
     "confidence conf max maximum top best uncertainty loss entropy margin distance dist error similarity cosine llr"
 )
-"""Words in the name of a column of numbers that are not probabilities of a class."""
+"""Words in the names of columns whose numbers are not probabilities of a class."""
 DENIALS = _words("non not no neg negative false normal healthy control absent benign clean background other")
-"""Words in the name of a column that may have the probability of the negative class."""
+"""Words in the names of columns that may have the probability of the negative class."""
 MISSING = _words("na nan n/a null none nil - . #n/a <na>")
-"""Words for a missing value, unless a class has such a name."""
+"""Words that mean a missing value, unless a class has this name."""
 CLASS_NAMES = _words("classes classnames labelnames labelsnames targetnames names")
 """The usual names of an array of class names."""
 TRUTH = _words("target true truth label gt gold votes vote annotators annotator ytrue groundtruth soft")
-"""The usual prefixes of columns with a degree of truth, or votes, for each class."""
+"""The usual prefixes of columns of soft labels: for each class, a degree of truth or a number of votes."""
 TARGETS = _words("1 +1 target tgt bonafide bona-fide genuine real live positive pos yes true t client mated same match")
 NONTARGETS = _words(
     "0 -1 nontarget non-target nontgt spoof impostor imposter fake attack dead negative neg no false f nonmated "
     "non-mated different nonmatch non-match"
 )
-"""The usual labels of targets and of non-targets, in lower case."""
+"""The usual labels of targets (`TARGETS`) and of non-targets (`NONTARGETS`), in lower case."""
 DECISION = "decision"
 """The name of the column of decisions that `mpcs decide apply` writes."""
 WRITTEN = (DECISION, "risk", "cost", "reason", "best")
@@ -61,23 +61,23 @@ WRITTEN = (DECISION, "risk", "cost", "reason", "best")
 
 
 def split_words(name: str) -> list[str]:
-    """Return the words of a name, in lower case."""
+    """Split ``name`` at characters other than letters and digits, and return the words in lower case."""
     return [word for word in _SEPARATORS.split(name.lower()) if word]
 
 
 def plain(name: str) -> str:
-    """Return a name in lower case, without separators and idle words: ``True_Label_Idx`` is ``truelabel``."""
+    """Return a name in lower case, without separators and `IDLE` words: ``True_Label_Idx`` becomes ``truelabel``."""
     words = _SEPARATORS.split(name.lower())
     return "".join([word for word in words if word not in IDLE] or words)
 
 
 def is_index(name: str) -> bool:
-    """Return whether a name is usual for a column of ids or an index."""
+    """Return whether ``name`` is usual for a column of ids or of row numbers."""
     return plain(name) in IDS or name.startswith(("Unnamed:", "__index_level_"))
 
 
 def is_column_name(name: str) -> bool:
-    """Return whether a text is a usual name of a column."""
+    """Return whether ``name`` is a usual name for a column of labels, predictions, scores or ids."""
     return plain(name) in LABELS | DECISIONS | POSITIVE | IDS
 
 
@@ -87,6 +87,6 @@ def named_as(names: Sequence[str], words: frozenset[str]) -> list[str]:
 
 
 def target_or_not(value: Any) -> int | None:
-    """Return 1 for a word for targets, 0 for a word for non-targets, None for anything else."""
+    """Return 1 if ``value`` is a word in `TARGETS`, 0 if it is in `NONTARGETS`, else None."""
     text = "" if value is None else _OTHER.sub("", str(value).strip().lower().removesuffix(".0"))
     return 1 if text in TARGETS else 0 if text in NONTARGETS else None

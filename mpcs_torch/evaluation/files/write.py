@@ -1,4 +1,4 @@
-"""Write tables: trials in several formats, and copies of files with changed columns, such as normalised scores."""
+"""Write trials in several formats, and copies of files with changed columns, such as normalised scores."""
 
 import csv
 import zipfile
@@ -30,24 +30,24 @@ from mpcs_torch.io.atomic_files import replace_together, replace_whole
 
 NormalizationMethod = Literal["z", "t", "s", "adaptive-s"]
 SIDES: dict[str, Sequence[str]] = {"z": PAIR[:1], "t": PAIR[1:], "s": PAIR, "adaptive-s": PAIR}
-"""The sides of a trial (enrollment, test) whose cohort scores each method uses."""
+"""The names (enrollment, test, or both) whose cohort scores each normalisation method uses."""
 RESERVED = ("score", "label", "scores", "labels")
 TABLES = (".csv", ".parquet", ".npz")
 """The formats that can store all columns of trials."""
 ARRAYS = (".npz", ".npy", ".pt", ".pth")
 OTHER_FORMATS = (".h5", ".hdf5", *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
 Columns = dict[str, Any]
-"""The columns by name, each an array or a list with the values of all rows."""
+"""Columns by name, each an array or a list with one value per row."""
 
 
 def copy_table(
     table: FileTable, out: Path, change: Callable[[ReadColumns], Columns], *, left_out: Sequence[str] = ()
 ) -> None:
-    """Copy a file, and replace or add columns; all other columns keep their names, order and texts.
+    """Copy a table to ``out``, and replace or add columns; all other columns keep their names, order and texts.
 
-    ``change`` returns the new columns from all columns of ``table``. The columns ``left_out`` are not copied. The file
-    ``out`` is written atomically. Its suffix may name parquet (or npz or pt, if ``table`` is a file of arrays);
-    otherwise text is written, with the delimiter of ``table``, and with a header if ``table`` has one.
+    ``change`` takes all columns of ``table`` and returns the new columns. The columns ``left_out`` are not copied.
+    The file is written atomically, as parquet by its suffix, or as npz or pt if ``table`` is a file of arrays. For any
+    other suffix, it is text with the delimiter of ``table``, and with a header if ``table`` has a header.
     """
     check_copy(table, out)
     read = table.read(table.names)
@@ -62,7 +62,7 @@ def copy_table(
 
 
 def check_copy(table: FileTable, out: Path) -> None:
-    """Refuse ``out`` if its suffix names a format to which ``table`` cannot be copied."""
+    """Raise a `PredictionsError` if the suffix of ``out`` names a format in which ``table`` cannot be written."""
     has_arrays = table.path.suffix.lower() in ARRAYS
     if out.suffix.lower() in OTHER_FORMATS and not (has_arrays and out.suffix.lower() in WRITERS):
         other = ", or as arrays .npz or .pt" if has_arrays else ""
@@ -70,7 +70,7 @@ def check_copy(table: FileTable, out: Path) -> None:
 
 
 def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -> None:
-    """Write an array for each column, in the format of numpy or of torch."""
+    """Write each column as an array: an npz file, or if ``is_torch``, a file of `torch.save`."""
     values = {name: a.numpy() if isinstance(a, Tensor) else a.tolist() for name, a in columns.items()}
     arrays = {name: np.asarray(each) for name, each in values.items()}
     if is_torch:
@@ -84,7 +84,7 @@ def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -
 
 
 def write_parquet(file: BinaryIO, columns: Columns) -> None:
-    """Write columns with their types."""
+    """Write columns as a parquet file, with their types."""
     import pyarrow
     from pyarrow import parquet
 
@@ -100,7 +100,7 @@ def write_parquet(file: BinaryIO, columns: Columns) -> None:
 def write_text(
     file: BinaryIO, columns: Columns, *, delimiter: str = ",", decimal: str = ".", has_names: bool = True
 ) -> None:
-    """Write columns as delimited text; if the delimiter is a space, texts must not contain white space."""
+    """Write columns as delimited text. If ``delimiter`` is a space, texts must not contain white space."""
 
     def cell(value: Any) -> str:
         if value is None or value != value:
@@ -124,17 +124,17 @@ WRITERS: Mapping[str, Callable[[BinaryIO, Columns], None]] = {
     ".npz": _write_arrays,
     ".pt": partial(_write_arrays, is_torch=True),
 }
-"""The function that writes each format, by suffix; any other suffix means text."""
+"""The function that writes each format, by suffix. Files with other suffixes are text."""
 
 
 def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> list[str]:
-    """Write trials so that `read_trials` can read them. No file is replaced until all are written.
+    """Write trials for `read_trials`. No file is replaced until the new contents of all files are written.
 
     Args:
-        path: The file to write. csv, parquet and npz store scores, labels and groups. Any other suffix means text in
-            Kaldi's format: the names of enrollment and test and the score of each trial.
+        path: The file to write. A csv, parquet or npz file has scores, labels and groups. For any other suffix, it is
+            text in Kaldi's format: each line has the names of enrollment and test, and the score.
         table: The trials. Their groups are written as columns.
-        trials: A second file, for the list of trials with their labels; only text needs it.
+        trials: A second file for the labels of the trials. Kaldi's format needs it, and other formats refuse it.
 
     Returns:
         The names of the columns that the format cannot store.
@@ -186,14 +186,14 @@ def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Cal
 
 
 def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> tuple[RowIds, CohortStatistics, int]:
-    """Read the scores of names against a cohort; return statistics of the scores (or ``top`` highest) of each name.
+    """Read scores against a cohort (reference names); return statistics of each name's ``top`` highest scores, or all.
 
-    The names are in the column ``name``. Without a header, each line has a name, a name of the cohort and a score.
-    A score that is not finite is refused. A name must have two different scores.
+    Names of enrolments or tests are in the column ``name``. Without a header, each line has such a name, a name of the
+    cohort and a score. Scores must be finite, and each name must have two different scores.
 
     Returns:
-        The names (of enrolments or tests), their statistics in the same order, and the number of names that have fewer
-        than ``top`` scores. For these names, all scores are used.
+        The names, their statistics in the same order, and the number of names with fewer than ``top`` scores. For
+        these names, all scores are used.
     """
     table = open_table(path)
     roles, column = find_roles(table, ReadOptions(), has_label=None), "name" if table.has_names else table.names[0]
@@ -222,10 +222,10 @@ def rewrite_scores(
     *,
     sides: Sequence[str] = (),
 ) -> str:
-    """Copy a file of trials with changed scores, as `copy_table` does, and return a sentence on how it was read.
+    """Copy a file of trials with changed scores by `copy_table`; return a sentence on how the file was read.
 
-    ``change`` maps the scores (n,), float64, and the names on each of the ``sides`` (enrollment, test) to new scores.
-    The file need not have labels.
+    ``change`` takes the scores (n,), float64, and then, for each name in ``sides`` ("enrollment", "test"), the ids in
+    this column. It returns the new scores (n,). The file need not have labels.
     """
     table = open_table(path)
     roles = find_roles(table, options, has_label=None)
@@ -261,8 +261,8 @@ def normalize_trials(
 ) -> tuple[str, int]:
     """Copy a file of trials with normalised scores, as `rewrite_scores` does.
 
-    The method z uses the scores of the enrolment against the cohort, t uses those of the test, and s and adaptive-s
-    use both. adaptive-s needs ``top``, the number of highest scores that are used for each name.
+    The method z uses the scores of the enrolment against the cohort, t those of the test, and s and adaptive-s both.
+    adaptive-s needs ``top``: only the ``top`` highest cohort scores of each name are used.
 
     Returns:
         A sentence on how the file was read, and the number of names that have fewer than ``top`` cohort scores.
