@@ -1,4 +1,4 @@
-"""Confidence intervals of rates, of means of bounded values, and of any statistic by the jackknife."""
+"""Confidence intervals of error rates, of means of bounded values, and of any smooth statistic (jackknife)."""
 
 from collections.abc import Callable
 from math import inf, nan
@@ -19,8 +19,8 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE)
 
     .. math:: B^{-1}(\alpha / 2; e, n - e + 1), \quad B^{-1}(1 - \alpha / 2; e + 1, n - e)
 
-    The lower end is 0 without errors, and the upper end 1 if all trials are errors. The coverage is at least
-    ``confidence`` for independent trials; trials that share a speaker or a patient are not independent. Needs scipy.
+    Without errors the lower end is 0, and with errors only the upper end is 1. The interval contains the true rate with
+    a probability of at least ``confidence`` if trials are independent; trials of one patient are not. Needs scipy.
 
     Args:
         errors: The number of errors, from 0 to ``trials``.
@@ -52,7 +52,7 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE)
 
 
 def clopper_pearson_ends(errors: Tensor, trials: Tensor, *, confidence: float = CONFIDENCE) -> Tensor:
-    """Return the `clopper_pearson` intervals, (..., 2), for float64 counts (...); NaN where there are no trials."""
+    """Return the `clopper_pearson` intervals (..., 2) of float64 counts (...); NaN where there are no trials."""
     from scipy.special import betaincinv  # scipy.stats takes longer to import
 
     tail, right = (1 - confidence) / 2, trials - errors
@@ -79,11 +79,11 @@ def meets_rule_of_30(errors: int) -> bool:
 Floats = NDArray[np.float64]
 NODE_STEP = 0.08
 NODES = np.sinh(np.arange(0, 8, NODE_STEP))
-"""Integration nodes along the contour, in standard deviations: the ends are accurate to 0.2 % of the interval."""
+"""Integration nodes along a contour, in standard deviations; interval ends are accurate to 0.2 % of the width."""
 PRECISION = 1e-4
 """The tolerance of an end, relative to its distance from the mean."""
 MIN_PROBABILITY = 1e-15
-"""The minimum distance of probabilities from 0 and 1; closer ones are clamped."""
+"""The smallest distance of probabilities from 0 and 1; probabilities closer to either are clamped."""
 
 
 def bounded_mean_interval(
@@ -91,18 +91,18 @@ def bounded_mean_interval(
 ) -> tuple[float, float]:
     r"""Compute Gaffke's confidence interval of a mean, or of a ratio of means, over independent samples.
 
-    A bootstrap cannot account for a costly error that did not occur. This interval can: a pseudo-sample is added to the
-    n samples, with the largest possible value for the upper end, and the smallest for the lower end. The upper end is
-    the quantile of :math:`\sum_i D_i x_i` at :math:`1 - \alpha / 2`, with D uniform on the simplex of n + 1
-    weights. For values 0 and 1, this is `clopper_pearson`. No distribution is known for which the coverage is too low;
-    if large values are rare, the interval is conservative.
+    Unlike a bootstrap, this interval accounts for costly errors that did not occur. A pseudo-sample with the largest
+    possible value is added to the n samples for the upper end, and with the smallest for the lower end. The upper end
+    is the quantile of :math:`\sum_i D_i x_i` at (1 + ``confidence``) / 2, with weights D uniform on the simplex. For
+    values 0 and 1, this is `clopper_pearson`. No distribution is known for which the coverage is too low; if large
+    values are rare, the interval is wider than needed.
 
     For a ratio of means of x and y (``per``), the upper end is the v at which the bound on the mean of x - v y is 0.
 
     Args:
-        values: ``(K,)`` the values that occur, and the smallest and the largest possible value.
+        values: ``(K,)`` values x: those that occur, and the smallest and the largest possible value.
         counts: ``(K,)`` the number of samples with each value: whole numbers >= 0, not all 0.
-        per: ``(K,)`` the values >= 0 of the same samples in the denominator. Default: 1, for a mean.
+        per: ``(K,)`` values y >= 0 of the denominator for the same samples. Default: 1, for a mean.
         confidence: In (0, 1).
 
     Returns:
@@ -131,7 +131,7 @@ def bounded_mean_interval(
 def bounded_mean_bound(
     values: Tensor, counts: Tensor, *, per: Tensor | None, confidence: float, is_upper: bool
 ) -> float:
-    """Return one end of `bounded_mean_interval`: the upper end if ``is_upper``, else the lower end."""
+    """Return the upper end of `bounded_mean_interval` if ``is_upper``, else the lower end."""
     check_confidence(confidence)
     x, n, y = _checked(values, counts, per)
     if not (n @ y > 0):
@@ -173,7 +173,7 @@ def _checked(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[Floats
 
 
 def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
-    """Return the v for which the randomly weighted mean of x - v y exceeds 0 with the probability ``level``."""
+    """Return the v for which the mean of x - v y, with random weights, is above 0 with the probability ``level``."""
     from scipy.optimize import brentq  # scipy.stats takes longer to import
     from scipy.special import ndtri
 
@@ -181,7 +181,6 @@ def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
 
     def surplus(v: float) -> float:
         probability = _probability_above_0(*_with_pseudo_sample(x - v * y, n))
-        # The probit is nearly linear in v, because sums are nearly normal.
         return float(ndtri(min(max(probability, MIN_PROBABILITY), 1 - MIN_PROBABILITY)) - target)
 
     low = float(n @ x / (n @ y))
@@ -196,13 +195,13 @@ def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
 
 
 def _with_pseudo_sample(x: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Return the values that occur and their counts, with a pseudo-sample at the largest possible value added."""
+    """Return the values that occur and their counts, with one more sample of the largest possible value."""
     occurs = n > 0
     return np.append(x[occurs], x.max()), np.append(n[occurs], 1.0)
 
 
 def _probability_above_0(a: Floats, n: Floats) -> float:
-    r"""Return the probability that :math:`\sum_k a_k G_k` is above 0, with G_k gamma variables of shapes n_k."""
+    r"""Return the probability that :math:`\sum_k a_k G_k > 0`; the :math:`G_k` are gamma variables of shapes ``n``."""
     if a.max() <= 0:
         return 0.0
     if a.min() >= 0:
@@ -232,7 +231,7 @@ class JackknifeInterval(NamedTuple):
 def jackknife_interval(
     statistic: Callable[[Tensor], Tensor], groups: Tensor, *, confidence: float = CONFIDENCE
 ) -> JackknifeInterval:
-    r"""Compute the jackknife estimate of a statistic and its confidence interval over groups of samples.
+    r"""Compute the jackknife estimate of a statistic and its confidence interval, over independent groups of samples.
 
     There are G groups. With the statistic :math:`s` of all samples, :math:`s_g` of those without group g, and the mean
     :math:`\bar s` of the :math:`s_g`, the estimate and the interval are
@@ -240,12 +239,12 @@ def jackknife_interval(
     .. math::
         G s - (G - 1) \bar s \pm t_{G - 1} \sqrt{\frac{G - 1}{G} \sum_g (s_g - \bar s)^2}
 
-    Samples of one recording, speaker or patient are correlated, so intervals over samples would be too narrow. Groups
-    must be independent. The interval is for smooth statistics, such as F, not for medians or other quantiles. It
-    can exceed the range of the statistic. Needs scipy.
+    with :math:`t_{G - 1}` a quantile of Student's t distribution. Samples of one speaker or patient are correlated, so
+    they must form one group. The interval is for smooth statistics, such as the F score, not for medians or other
+    quantiles. It can exceed the range of the statistic. Needs scipy.
 
     Args:
-        statistic: A function that computes a float tensor from indices (M,) of samples, which are in ascending order.
+        statistic: A function from the indices (M,) of samples, in ascending order, to a float tensor.
         groups: ``(N,)`` integers: the group of each sample. There must be at least 2 groups.
         confidence: In (0, 1).
 

@@ -1,4 +1,4 @@
-"""Means over independent samples or clusters with their intervals, also of partly labelled samples."""
+"""Means and their intervals, over independent samples or clusters of samples, also if only some have labels."""
 
 from collections.abc import Sequence
 from math import log
@@ -16,23 +16,23 @@ from mpcs_torch.functional.inputs.checks import CONFIDENCE
 from mpcs_torch.functional.inputs.groups import group_codes
 
 CELLS = 128
-"""The number of bins in which values of samples are merged, because Gaffke's interval is slow for many values."""
+"""The number of bins in which values are merged, because `bounded_mean_interval` is slow for many values."""
 MAX_DISTINCT = 64
-"""The number of distinct pairs above which close pairs are merged, for the same reason."""
+"""The approximate maximum number of distinct (sum, size) pairs of clusters; above it, close pairs are merged."""
 Interval = tuple[float, float]
 
 
 class Mean(NamedTuple):
-    """A mean over independent trials or clusters, as a histogram of distinct values."""
+    """A mean over independent trials or over clusters of trials, stored as distinct values and their counts."""
 
     values: Tensor
-    """(K,): the values of trials or sums of clusters; the last two are the smallest and the largest possible value."""
+    """(K,): values of trials, or sums over clusters; the last two are the smallest and the largest possible value."""
     counts: Tensor
     """(K,): the number of trials or clusters with each value; 0 for the last two."""
     per: Tensor
-    """(K,): the number of trials behind each value: 1, or the size of the cluster."""
+    """(K,): the number of trials behind each value: 1 for a trial, or the size of a cluster."""
     is_rate: bool
-    """Whether trials are independent and take only the smallest or the largest value."""
+    """Whether trials are independent, and their values are only the smallest or the largest possible value."""
 
     @property
     def value(self) -> float:
@@ -40,11 +40,11 @@ class Mean(NamedTuple):
         return ((self.values @ self.counts) / (self.per @ self.counts)).item()
 
     def interval(self, confidence: float) -> Interval:
-        """Return the interval of the mean, clipped to the range of possible values."""
+        """Return the ends of the confidence interval of the mean, clipped to the range of possible values."""
         return self.end(0, confidence), self.end(1, confidence)
 
     def end(self, end: int, confidence: float) -> float:
-        """Return the lower end (0) or the upper end (1) of the interval."""
+        """Return the lower end (``end`` 0) or the upper end (``end`` 1) of the confidence interval."""
         low, high = map(float, self.values[-2:] / self.per[-2:])
         if self.is_rate and high > low:
             trials = round(self.counts.sum().item())
@@ -55,13 +55,13 @@ class Mean(NamedTuple):
 
 
 def error_mean(errors: int, trials: int, weight: float = 1.0) -> Mean:
-    """Return the mean over independent trials, of which ``errors`` have the value ``weight`` and the others 0."""
+    """Return the mean over ``trials``, of which ``errors`` have the value ``weight`` and the others 0."""
     values = torch.tensor([0.0, weight] * 2, dtype=torch.float64)
     return Mean(values, values.new_tensor([trials - errors, errors, 0, 0]), torch.ones_like(values), is_rate=True)
 
 
 def estimate_mean(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean:
-    """Return the mean of ``values`` (n,) of trials; ``possible`` is their range, ``clusters`` codes (n,) or None."""
+    """Return the mean of ``values`` (n,) with the range ``possible``; ``clusters`` (n,) are cluster numbers or None."""
     if clusters is None:
         return _mean_of_trials(values, possible)
     sums, sizes = (torch.zeros(int(clusters.max()) + 1, dtype=torch.float64) for _ in range(2))
@@ -73,7 +73,7 @@ def estimate_mean(values: Tensor, possible: Interval, clusters: Tensor | None) -
 
 
 def mean_of_clusters(sums: Tensor, per: Tensor, ends: Sequence[tuple[float, float]]) -> Mean:
-    """Return the mean over clusters from their ``sums`` and sizes ``per``, (n,); ``ends`` are the two extreme pairs."""
+    """Return the mean from ``sums`` and sizes ``per`` of n clusters; ``ends`` are the two extreme pairs (sum, size)."""
     pairs, counts = distinct_pairs(torch.stack([sums, per], dim=1), torch.ones_like(sums))
     values, per = torch.cat([pairs, pairs.new_tensor(ends)]).unbind(1)
     return Mean(values, torch.cat([counts, counts.new_zeros(2)]), per, is_rate=False)
@@ -91,7 +91,7 @@ def _mean_of_trials(values: Tensor, possible: Interval) -> Mean:
 
 
 def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Merge pairs (P, 2) of numerator and denominator, with counts (P,), into at most about `MAX_DISTINCT` pairs."""
+    """Merge the closest ``pairs`` (P, 2) of numerator and denominator, with ``counts`` (P,), down to about 64 pairs."""
     distinct, index = pairs.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
     counted = torch.zeros(len(distinct), dtype=torch.float64).index_add_(0, index, counts)
     if len(distinct) <= MAX_DISTINCT:
@@ -112,11 +112,11 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
 
 
 BINS = 2048
-"""The number of bins of equal width in which values are replaced by their mean."""
+"""The number of bins of equal width; the values in a bin are replaced by their mean."""
 
 
 class AuditedMean(NamedTuple):
-    """A mean loss, estimated from an audit."""
+    """A mean loss and its confidence interval, estimated from the labels of a random subset of samples."""
 
     value: float
     low: float
@@ -125,7 +125,7 @@ class AuditedMean(NamedTuple):
 
 
 def is_beyond_chance(deviation: float, variance: float, largest: float) -> bool:
-    """Return whether ``deviation``, a sum of zero-mean terms of at most ``largest``, exceeds Bernstein's bound.
+    """Return whether ``deviation``, a sum of terms up to ``largest`` with ``variance``, exceeds Bernstein's bound.
 
     References:
         Bernstein's inequality, as in Boucheron, Lugosi, Massart: Concentration Inequalities, 2013, Corollary 2.11.
@@ -143,29 +143,29 @@ def audited_mean(
     clusters: Sequence[object] | Tensor | None = None,
     confidence: float = CONFIDENCE,
 ) -> AuditedMean:
-    r"""Estimate the mean loss of all samples from predictions for all and labels of a random subset.
+    r"""Estimate the mean loss of all samples from predictions for all samples and labels of a random subset.
 
     .. math:: \frac{1}{N} \sum_i \frac{l_i}{a_i} x_i - \lambda f_i \left( \frac{l_i}{a_i} - 1 \right)
 
-    with :math:`l_i` = 1 for labelled samples, else 0, and the :math:`\lambda` that minimizes the variance. The estimate
-    is unbiased for any predictions; better predictions give a shorter interval. The interval is Gaffke's
-    (`bounded_mean_interval`). It allows for errors among the unlabelled samples, each with the weight that its label
-    would have, so it is wide if few of the seemingly easy samples are audited. It is valid for one look at the data, if
-    samples or clusters are independent; for repeated looks, use `mpcs_torch.monitoring.RiskMonitor`.
+    Here :math:`l_i` is 1 for labelled samples, else 0, and :math:`\lambda` minimizes the variance. The estimate is
+    unbiased for any predictions; better predictions give a shorter interval. The interval is that of
+    `bounded_mean_interval`. It allows for errors among the unlabelled samples, so it is wide if few of the seemingly
+    easy samples are labelled. It is valid for one look at the data, if samples or clusters are independent. For
+    repeated looks, use `mpcs_torch.monitoring.RiskMonitor`.
 
-    Only ``chance`` may decide which samples are labelled. Leave out labels from complaints, which concern errors only.
+    Only ``chance`` may decide which samples are labelled. Leave out labels from complaints, which concern only errors.
 
     Args:
         loss: x, ``(N,)``, from 0 to 1: an error, or a cost divided by the maximum. NaN for samples without a label.
         predicted: f, ``(N,)``, from 0 to 1: predicted losses, e.g. the estimated risk of a `DecisionRule`.
         chance: a, ``(N,)``: the probability that each sample was selected for labelling, in (0, 1].
-        clusters: ``(N,)`` names of clusters of samples whose errors or selection depend on each other, e.g. all
-            of a patient, or all of one day of a scanner. Default: each sample is independent.
+        clusters: ``(N,)`` the name of each sample's cluster. Samples whose errors or selection depend on each other,
+            e.g. of one patient, form a cluster. Default: each sample is independent.
         confidence: The probability that the interval contains the mean.
 
     Raises:
-        ValueError: If an argument breaks its rule, or if the number of labels, overall or weighted by predicted loss,
-            contradicts the chances.
+        ValueError: If an argument breaks its rule, or if the number of labels (plain, or weighted by the predicted
+            loss) is implausible for ``chance``.
 
     References:
         Angelopoulos, Duchi, Zrnic: PPI++: Efficient Prediction-Powered Inference, arXiv 2311.01453, 2023, Eq. 4.

@@ -1,14 +1,13 @@
-r"""Anytime-valid evidence and confidence sequences for rates and bounded mean losses.
+r"""Tests and intervals for error rates and mean losses that stay valid at every look at a growing set of samples.
 
-Let losses in [0, 1] arrive sequentially. For any q in (0, 1), the product of
+Let losses x in [0, 1] arrive one after another. For a limit p and any rate q in (0, 1), the product of
 
 .. math:: (q / p)^{x_i} ((1 - q) / (1 - p))^{1 - x_i}
 
-is a nonnegative supermartingale if the conditional mean of each loss is p, or at most p for q > p. For losses of 0 and
-1 it is the likelihood ratio; for losses in between, each factor is below the line between its values at 0 and 1. It
-depends only on the number and the sum of losses, which add up over batches and processes; so does a mixture over q. By
-Ville's inequality, it ever reaches :math:`1 / \delta` with a probability of at most :math:`\delta`. A factor y may have
-an exponent w from 0 to 1, because :math:`y^w \le 1 + w (y - 1)`: a sample labelled with chance a gets w = min a / a.
+is a nonnegative supermartingale if the conditional mean of each loss is p, or at most p for q > p. So is a mixture over
+q. By Ville's inequality, such a product ever reaches :math:`1 / \delta` with a probability of at most :math:`\delta`.
+For losses of 0 and 1 it is the likelihood ratio. Only the number and the sum of losses matter. A factor may have an
+exponent w from 0 to 1: a sample that is labelled with chance a gets w = min a / a.
 """
 
 from bisect import bisect_left
@@ -22,12 +21,12 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.checks import CONFIDENCE, LEVEL, check_confidence
 
 ALTERNATIVES, MIN_STAKE, MAX_STAKE = 25, 1.2, 40.0
-"""The number of rates in the mixture, and the range of their odds as multiples of the limit's odds."""
+"""The number of rates q in `anytime_evidence`, and the range of their odds divided by the odds of the limit."""
 MAX_LABELS, AT_ONCE = 100_000, 64
 
 
 class AnytimeInterval(NamedTuple):
-    """The interval of a confidence sequence at one time."""
+    """The ends of the interval for the mean loss at one time."""
 
     low: Tensor
     high: Tensor
@@ -36,10 +35,10 @@ class AnytimeInterval(NamedTuple):
 def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) -> Tensor:
     r"""Compute the evidence that the mean loss is above a limit; 20 or more rejects the limit at the level 1 / 20.
 
-    It is the mean of the module's products over 25 rates q, whose odds are log-spaced from 1.2 to 40 times those of the
-    limit. If the conditional mean loss of each sample is at most the limit, the evidence ever reaches
-    :math:`1 / \delta` with a probability of at most :math:`\delta`. For evidence that the mean is *below* p, pass
-    ``samples - loss`` and the limit ``1 - p``.
+    The evidence is the mean of :math:`(q / p)^k ((1 - q) / (1 - p))^{n - k}` over 25 rates q, with limit p, ``loss`` k
+    and ``samples`` n. The odds of q are log-spaced from 1.2 to 40 times those of p. If the conditional mean loss of
+    each sample is at most p, the evidence ever reaches :math:`1 / \delta` with a probability of at most :math:`\delta`.
+    For evidence that the mean is *below* p, pass ``samples - loss`` and the limit ``1 - p``.
 
     Args:
         loss: ``(...)`` the sums of losses so far, each from 0 to 1.
@@ -65,7 +64,7 @@ def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) ->
 
 
 def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor:
-    """Return the logarithm of the module's product for each rate q of the mixture, ``(..., ALTERNATIVES)``, float64."""
+    """Return, for each of 25 rates above ``limit``, the log likelihood ratio to ``limit``: (..., 25), float64."""
     loss, samples = _checked(loss, samples)
     limits = torch.as_tensor(limit, dtype=torch.float64, device=loss.device)
     if not ((limits > 0) & (limits < 1)).all():
@@ -80,14 +79,14 @@ def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor
 def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: float = 0.5) -> int:
     """Compute the number of labels within which a rate above the limit raises an alarm with probability ``chance``.
 
-    It is exact if errors are independent and have this rate from the first label on. If a random share of the samples
-    is labelled, divide by the share to get the number of samples. For K rates monitored together, use ``level / K``.
+    The number is exact if errors are independent and have this rate from the first label on. If a random share of the
+    samples is labelled, divide by this share to get the number of samples. For K monitored rates, use ``level / K``.
 
     Args:
         rate: The true rate, above the limit and below 1.
         limit: The highest acceptable rate, above 0.
         level: The highest acceptable probability of a false alarm, above 0 and below 1.
-        chance: The probability of an alarm within these labels, above 0 and below 1; 0.5 for the median delay.
+        chance: The probability of an alarm within the returned number of labels, above 0 and below 1.
 
     Raises:
         ValueError: If an argument breaks its rule, or more than 100 000 labels are needed.
@@ -116,8 +115,8 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: 
 def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance: float = 0.9) -> float:
     """Compute the lowest rate above a limit that raises an alarm after ``samples`` labels with probability ``chance``.
 
-    Only an alarm at the last label is counted, so the true probability is slightly higher. Without an alarm, lower
-    rates are not ruled out. The other arguments are those of `labels_to_alarm`.
+    Only an alarm at the last label is counted, so the true probability is slightly higher. Lower rates may also raise
+    an alarm, with a smaller probability. The other arguments are those of `labels_to_alarm`.
 
     Returns:
         The rate; NaN if even errors in all samples would not raise an alarm.
@@ -138,9 +137,9 @@ def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance:
 def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
     r"""Select the hypotheses that are rejected at a false discovery rate (e-BH).
 
-    The k with the most evidence are selected: k is the largest with :math:`E_{(k)} \ge K / (k \cdot \mathrm{level})`.
-    The false discovery rate is at most the level under any dependence. If all hypotheses are true, the probability of
-    ever rejecting one is at most the level, too, because this needs a mean evidence of at least 1 / level.
+    The k hypotheses with the most evidence are rejected: k is the largest with :math:`E_{(k)} \ge K / (k \cdot
+    \mathrm{level})`, where :math:`E_{(k)}` is the k-th highest evidence. The false discovery rate is at most ``level``
+    under any dependence. If all hypotheses are true, the probability of ever rejecting one is at most ``level`` too.
 
     Args:
         evidence: ``(..., K)`` values of `anytime_evidence`.
@@ -171,7 +170,7 @@ def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
 def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFIDENCE) -> AnytimeInterval:
     r"""Compute a confidence sequence: with probability ``confidence``, the intervals at all times contain the mean.
 
-    An interval contains all p that are not rejected by the mixture over q with the density Beta(1/2, 1/2):
+    With ``loss`` k and ``samples`` n, an interval contains all p for which
 
     .. math:: \frac{B(k + 1/2, n - k + 1/2)}{B(1/2, 1/2) \, p^k (1 - p)^{n - k}} < \frac{1}{1 - \mathrm{confidence}}
 
@@ -181,7 +180,7 @@ def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFI
         confidence: The probability that the intervals at all times contain the mean, above 0 and below 1.
 
     Returns:
-        Ends of shape ``(...)``, float64: 0 and 1 without samples.
+        The ends of the interval, ``(...)`` each, float64: 0 and 1 without samples.
 
     Raises:
         ValueError: If an argument breaks its rule.
@@ -203,11 +202,11 @@ def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFI
 
 
 def chernoff_interval(loss: Tensor, samples: Tensor, *, confidence: float) -> AnytimeInterval:
-    r"""Compute the interval of a mean of losses in [0, 1], given only their sum and their fixed number.
+    r"""Compute the interval of a mean of losses in [0, 1] from their sum and their number, fixed in advance.
 
     With ``loss`` k and ``samples`` n, it contains all p with :math:`n \, \mathrm{KL}(k / n, p) <
-    \log(2 / (1 - \mathrm{confidence}))`, for the divergence of Bernoulli distributions. The arguments are those of
-    `anytime_interval`.
+    \log(2 / (1 - \mathrm{confidence}))`, where KL is the divergence of Bernoulli distributions. The arguments are those
+    of `anytime_interval`.
 
     References:
         Hoeffding: Probability Inequalities for Sums of Bounded Random Variables, Journal of the American Statistical
@@ -219,7 +218,7 @@ def chernoff_interval(loss: Tensor, samples: Tensor, *, confidence: float) -> An
 
 
 def _ends(loss: Tensor, samples: Tensor, threshold: Tensor) -> AnytimeInterval:
-    """Return the ends of the interval of rates whose log-likelihood exceeds ``threshold``, by bisection."""
+    """Return the ends of the interval of rates with a log-likelihood above ``threshold``, found by bisection."""
 
     def is_inside(rate: Tensor) -> Tensor:
         return torch.xlogy(loss, rate) + torch.xlogy(samples - loss, 1 - rate) > threshold

@@ -1,4 +1,4 @@
-"""Significance tests of differences between systems, and their verdicts in sentences."""
+"""Significance tests of differences between systems, and their results in sentences."""
 
 from collections.abc import Sequence
 from math import isfinite
@@ -17,8 +17,8 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
 
     .. math:: \tilde p_i = \min\left(1, \max_{j \le i} \, (m - j + 1) \, p_j\right)
 
-    If all comparisons with an adjusted p-value of at most 0.05 are rejected, the family-wise error rate is at most 0.05
-    under any dependence.
+    If all comparisons with an adjusted p-value of at most 0.05 are rejected, the probability of any false rejection is
+    at most 0.05, under any dependence.
 
     Args:
         p_values: ``(M,)`` floating point, in [0, 1].
@@ -50,7 +50,7 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
 
 
 class McNemarTest(NamedTuple):
-    """The discordant samples of two systems, and the p-value of McNemar's test."""
+    """The numbers of samples that only one of two systems got wrong, and the p-value of McNemar's test."""
 
     only_first: int
     """The number of samples that only the first system got wrong."""
@@ -67,12 +67,10 @@ def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
 
     .. math:: p = \min(1, 2 \, P[\mathrm{Bin}(b + c, 1/2) \le \min(b, c)])
 
-    The test is conservative if b + c is small. Samples that share a speaker or a patient are not independent. Needs
-    scipy.
+    The test is conservative if b + c is small. Samples of one speaker or patient are not independent. Needs scipy.
 
     Args:
-        first: ``(N,)`` bools, True for samples that the first system got wrong: errors, dangerous errors, or wrong
-            decisions at a threshold.
+        first: ``(N,)`` bools, True for samples that the first system got wrong.
         second: ``(N,)`` bools: the same for the second system, on the same samples.
 
     Raises:
@@ -99,7 +97,7 @@ def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
 
 
 class PairedDifference(NamedTuple):
-    """The difference between two systems' values on the same samples, with interval and p-value."""
+    """The difference between the values of a metric for two systems on the same samples, with interval and p-value."""
 
     first: float
     """The value of the first system."""
@@ -116,14 +114,14 @@ class PairedDifference(NamedTuple):
 
 
 Direction = Literal["min", "max"]
-"""Whether a lower or a higher value is better."""
+"""Whether lower ("min") or higher ("max") values are better."""
 
 
 class Measure(NamedTuple):
     """A metric for comparing systems."""
 
     name: str
-    """The name in sentences, e.g. "Cllr" or "equal error rate"."""
+    """The name of the metric in sentences, e.g. "Cllr" or "equal error rate"."""
     lower_is_better: bool = True
     is_rate: bool = False
     """Whether values are printed in percent."""
@@ -142,11 +140,11 @@ class Comparison(NamedTuple):
     """The metric."""
     paired: PairedDifference
     adjusted_p_value: float
-    """The p-value after Holm's correction for all comparisons, in [0, 1]; it decides whether a difference is shown."""
+    """The p-value after Holm's correction for all comparisons, in [0, 1]; it decides about significance."""
     comparisons: int
-    """The number of comparisons that the p-value is adjusted for."""
+    """The number of comparisons for which the p-value is corrected."""
     level: float
-    """The p-value up to which data show a difference; the interval has the confidence 1 - level."""
+    """The largest significant p-value; the interval has the confidence 1 - level."""
 
     @property
     def measure(self) -> str:
@@ -165,7 +163,7 @@ class Comparison(NamedTuple):
     def verdict(self) -> str:
         """A sentence that states which system is better, and by how much, or that the data do not show a difference.
 
-        Where the interval of this comparison seems to contradict the adjusted p-value, the sentence gives the reason.
+        If the interval of this comparison seems to contradict the adjusted p-value, the sentence gives the reason.
         """
         measure, paired, level = self.by, self.paired, self.level
         scale, percent, points = (100, " %", " points") if measure.is_rate else (1, "", "")
@@ -209,7 +207,7 @@ class Comparison(NamedTuple):
 
 
 def with_verdicts(rows: Sequence[tuple[str, str, Measure, PairedDifference]], confidence: float) -> list[Comparison]:
-    """Return a comparison for each of the ``rows``, with a p-value that is adjusted for their number."""
+    """Return a comparison for each row (two systems, metric, difference), with p-values adjusted for all rows."""
     adjusted = holm_adjusted(torch.tensor([row[-1].p_value for row in rows], dtype=torch.float64)).tolist()
     return [Comparison(*row, p_value, len(rows), 1 - confidence) for row, p_value in zip(rows, adjusted, strict=True)]
 
@@ -218,10 +216,10 @@ def summarize_comparisons(comparisons: Sequence[Comparison]) -> list[str]:
     """Return a sentence for each metric that states which system is best, as far as the data show it.
 
     Args:
-        comparisons: All comparisons of a result, e.g. of `mpcs_torch.evaluation.evaluate`.
+        comparisons: All comparisons of an evaluation, e.g. of `mpcs_torch.evaluation.evaluate`.
 
     Returns:
-        One sentence per metric: for two systems, the verdict of their comparison.
+        One sentence per metric; with two systems, it is `Comparison.verdict`.
 
     Example:
         >>> from mpcs_torch.evaluation import evaluate_detectors
@@ -262,9 +260,9 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _detectable_difference(width: float, level: float, comparisons: int) -> float:
-    """Return the true difference that is significant with power 0.9, if its interval has this ``width``.
+    """Return the true difference that would be significant with power 0.9, given the ``width`` of its interval.
 
-    The normal approximation is used, at the level after Bonferroni's correction.
+    This is a normal approximation, at the level after Bonferroni's correction for ``comparisons``.
     """
     alone, corrected, chance = (
         torch.special.ndtri(torch.tensor(share, dtype=torch.float64)).item()

@@ -1,4 +1,4 @@
-"""Coverage and selective accuracy of decisions with referrals, and the risk-coverage curve of dangerous errors."""
+"""Coverage and accuracy of decisions if some samples are referred to a person, and the risk-coverage curve."""
 
 from typing import NamedTuple
 
@@ -22,10 +22,10 @@ def coverage(
     concern: ConcernLike | None = None,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the share of samples that are decided instead of referred; higher is better, 1 if none is referred.
+    """Compute the share of samples that are decided, not referred to a person; higher is better, 1 if all are decided.
 
-    Arguments and errors are those of `dangerous_errors`, without ``normalize``. A ``concern`` is needed only for coarse
-    answers. Scores decide every sample.
+    Arguments and errors are those of `dangerous_errors`, without ``normalize``. A ``concern`` is needed only if
+    ``preds`` has coarse answers (groups of classes). If ``preds`` has scores, every sample is decided.
 
     Returns:
         A float64 scalar (float32 on MPS); NaN without samples.
@@ -51,9 +51,9 @@ def selective_accuracy(
     concern: ConcernLike | None = None,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the accuracy of the samples that are decided, not referred; higher is better, 1 is perfect.
+    """Compute the accuracy of the samples that are decided, not referred to a person; higher is better, 1 is perfect.
 
-    Arguments and errors are those of `coverage`. A coarse answer that contains the true class is right.
+    Arguments and errors are those of `coverage`. A coarse answer is right if its group contains the true class.
 
     Returns:
         A float64 scalar (float32 on MPS); NaN if no sample is decided.
@@ -72,10 +72,10 @@ def selective_accuracy(
 
 
 class RiskCoverage(NamedTuple):
-    """The risk-coverage curve, with 1 to N decided samples: (N,) each, float64 (float32 on MPS)."""
+    """The risk-coverage curve for 1 to N decided samples. Both fields are (N,), float64 (float32 on MPS)."""
 
     coverage: Tensor
-    """The share of samples that are decided, in (0, 1]; the rest is referred."""
+    """The share of samples that are decided, in (0, 1]; the other samples are referred to a person."""
     risk: Tensor
     """The mean loss of the decided samples; lower is better."""
 
@@ -91,10 +91,9 @@ def risk_coverage_area(
 ) -> Tensor:
     r"""Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
 
-    The decision for each sample is its most probable class :math:`\hat{y}`, and its estimated risk is the probability
-    of a dangerous error, :math:`r = \sum_i p_i [(i, \hat{y})\text{ is dangerous}]`. The area is the mean over n = 1 to
-    N of the share of dangerous errors among the n samples with the lowest estimated risk. It is small if the
-    estimated risk ranks dangerous errors last.
+    The decision for each sample is its most probable class :math:`\hat{y}`. Its estimated risk is the probability of a
+    dangerous error, :math:`r = \sum_i p_i [(i, \hat{y})\text{ is dangerous}]`. For n = 1 to N, take the n samples with
+    the lowest estimated risk, and the share of dangerous errors among them. The area is the mean of these N shares.
 
     ``preds`` are ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``. The
     other arguments and the errors are those of `dangerous_errors`, without ``normalize``.
@@ -104,8 +103,8 @@ def risk_coverage_area(
 
     References:
         Geifman, Uziel, El-Yaniv: Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers, ICLR 2019 (AURC).
-        Deviations: dangerous errors instead of all errors; dangerous errors are averaged over ties of the estimated
-        risk, so the order of samples does not matter.
+        Deviations: only dangerous errors count; they are averaged over samples with equal estimated risk, so the order
+        of samples does not matter.
 
     Example:
         >>> import torch
@@ -121,10 +120,10 @@ def risk_coverage_area(
 
 
 def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None) -> RiskCoverage:
-    """Compute the mean loss of decided samples at each coverage, for any estimate of the risk.
+    """Compute the mean loss of the n samples with the lowest estimated risk, for n = 1 to N.
 
     Args:
-        risk: ``(N,)``, floating point without NaN: estimates of the losses, of which only the order matters.
+        risk: ``(N,)``, floating point without NaN: estimates of the losses. Only their order matters.
         loss: ``(N,)`` losses >= 0 of the decisions, e.g. bools for dangerous errors.
         weight: ``(N,)`` sample weights above 0, used in the mean loss and in the coverage. Default: 1.
 
@@ -151,7 +150,7 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None
 
 
 def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the estimated risk of choosing the most probable class, and whether that is a dangerous error: (M,)."""
+    """Return the probability that the most probable class is a dangerous error, and whether it is: (M,) each."""
     probs = samples.probs()
     _, decided = highest_class(probs)
     risk = danger_risks(probs, decided, dangerous)

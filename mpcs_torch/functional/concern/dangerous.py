@@ -11,21 +11,21 @@ from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 
 DANGEROUS = 2
-"""The severity of a dangerous error. Any other error has the severity 1, and no error 0."""
+"""The severity of a dangerous error. Other errors have severity 1, and right decisions 0."""
 DangerousNormalize = Literal["samples", "decided", "errors", None]
 
 
 class DangerousErrorCounts(NamedTuple):
-    """Numbers of samples, or sums of their weights: (...) each, float64 (float32 on MPS)."""
+    """Numbers of samples, or sums of their weights. Every field is (...), float64 (float32 on MPS)."""
 
     dangerous: Tensor
-    """The misclassified samples for which the pair of true and predicted class is dangerous."""
+    """The number of misclassified samples whose pair of true and predicted class is dangerous."""
     errors: Tensor
-    """The misclassified samples."""
+    """The number of misclassified samples."""
     decided: Tensor
-    """The samples that were not referred; their share is the coverage."""
+    """The number of samples that were decided instead of referred to a person."""
     samples: Tensor
-    """All samples."""
+    """The number of all samples."""
 
 
 def dangerous_errors(
@@ -41,18 +41,17 @@ def dangerous_errors(
     """Compute the number of dangerous errors, or their rate; lower is better.
 
     Args:
-        preds: ``(N, ...)`` integer predicted classes, with -1 for samples that are referred instead of decided (which
-            is no error) and C, C + 1, ... for the coarse answers of the spec, or ``(N, C, ...)`` floating point scores
-            of any kind, whose highest is the prediction (ties go to the lower class index).
+        preds: ``(N, ...)`` integer decisions: a class, -1 to refer the sample to a person (no error), or C, C + 1, ...
+            for coarse answers (groups of classes). Or ``(N, C, ...)`` floating point scores of any kind, whose highest
+            is the decision (the lower class in a tie).
         target: ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
         concern: A `ConcernSpec`, or ``(C, C)``, bool: whether mistaking the true class (row) for another (column) is
-            dangerous, as in `ConcernSpec.dangerous_pairs`; weights do not define this. The diagonal is not read.
-            Default: every error is dangerous.
-        normalize: None for the number of dangerous errors, ``"samples"`` for dangerous errors per sample (NaN without
-            samples), ``"decided"`` for dangerous errors per decided sample, the selective risk (NaN if all samples are
-            referred), ``"errors"`` for dangerous errors per error (0 without errors).
+            dangerous, as in `ConcernSpec.dangerous_pairs`. The diagonal is not read. Default: every error is.
+        normalize: None for the number of dangerous errors. Else their number per sample (``"samples"``, NaN without
+            samples), per sample that is not referred (``"decided"``, NaN without any), or per error (``"errors"``, 0
+            without errors).
         ignore_index: Label of samples to leave out.
 
     Returns:
@@ -83,7 +82,7 @@ def checked_counts(
     concern: Tensor | ConcernLike | None,
     ignore_index: int | None,
 ) -> DangerousErrorCounts:
-    """Validate a batch, and count the dangerous errors, all errors, the decided samples and all samples."""
+    """Validate a batch; count dangerous errors, all errors, decided (not referred) samples, and all samples."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     severity = severity_matrix(concern, num_classes).to(preds.device)
     further = severity.shape[1] - num_classes
@@ -93,7 +92,7 @@ def checked_counts(
 
 
 def dangerous_pair_mask(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
-    """Return the validated mask of dangerous pairs, bool (C, C), False on the diagonal; None means all errors."""
+    """Return the validated mask (C, C), bool, of dangerous pairs; None means that all errors are dangerous."""
     check_matrix_fits(num_classes, 1)
     pairs = torch.ones(num_classes, num_classes, dtype=torch.bool) if concern is None else concern_pairs(concern)
     check_pairs(pairs, num_classes)
@@ -101,7 +100,7 @@ def dangerous_pair_mask(concern: Tensor | ConcernLike | None, num_classes: int) 
 
 
 def severity_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
-    """Return the severity (0 to 2) of C classes, A coarse answers and the referral (0): int8, (C, C + A + 1)."""
+    """Return the severity (0 to 2) of each decision for each true class: int8, (C, K) for K possible decisions."""
     dangerous = dangerous_pair_mask(concern, num_classes)
     severity = dangerous.to(torch.int8) + 1 - torch.eye(num_classes, dtype=torch.int8, device=dangerous.device)
     severity = concern.over_answers(severity) if is_spec(concern) else severity
@@ -109,7 +108,7 @@ def severity_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> T
 
 
 def count_dangerous(decisions: Decisions, severity: Tensor) -> DangerousErrorCounts:
-    """Return the `DangerousErrorCounts` of decisions, without synchronizing an accelerator."""
+    """Count dangerous errors, all errors, decided samples and all samples, without synchronizing an accelerator."""
     labels, columns = decisions.labels, severity.shape[1]
     severities = severity.flatten().index_select(0, labels.target * columns + decisions.predicted)
     return DangerousErrorCounts(
@@ -121,7 +120,7 @@ def count_dangerous(decisions: Decisions, severity: Tensor) -> DangerousErrorCou
 
 
 def normalized_count(counts: DangerousErrorCounts, normalize: DangerousNormalize) -> Tensor:
-    """Return the number of dangerous errors, or its ratio to samples, decided samples or errors."""
+    """Return the number of dangerous errors, or their share of all samples, decided samples or errors."""
     if normalize is None:
         return counts.dangerous
     if normalize == "errors":

@@ -49,7 +49,7 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
 
 
 def shifted_probs(samples: Samples, ratio: Tensor) -> Tensor:
-    """Return the class probabilities (M, C) under new priors; ``ratio`` (C,) is new priors divided by old priors."""
+    """Return the class probabilities (M, C) after a change of priors; ``ratio`` (C,) is new divided by old priors."""
     if samples.scale == "probs":
         probs = samples.probs()
         return _normalized(probs * ratio.to(probs), ratio)
@@ -68,10 +68,7 @@ def _normalized(weights: Tensor, ratio: Tensor) -> Tensor:
 def prior_ratio(
     training_priors: Tensor | None, priors: Tensor | None, num_classes: int, *, needs_both: bool = True
 ) -> Tensor | None:
-    """Check the priors, and return ``priors / training_priors`` (C,), or None without ``training_priors``.
-
-    If ``needs_both`` is set, passing ``priors`` without ``training_priors`` is an error.
-    """
+    """Return ``priors / training_priors`` (C,) after checks, or None if ``training_priors`` is None and not needed."""
     if priors is not None:
         check_priors(priors, num_classes, name="priors")
     if training_priors is None and (priors is None or not needs_both):
@@ -91,28 +88,27 @@ def least_concern_decision(
     training_priors: Tensor | None = None,
     priors: Tensor | None = None,
 ) -> Tensor:
-    r"""Decide for the class with the minimum expected concern: the Bayes decision for a concern matrix.
+    r"""Decide for the class with the minimum expected concern (cost): the Bayes decision for a cost matrix.
 
     .. math:: \hat{y} = \arg\min_j \sum_{i \ne j} p_i D_{ij}
 
-    Equal costs give the most probable class; a larger cost makes the decision avoid that error. The expected concern is
-    right only if probabilities are calibrated, and those of networks seldom are. Calibrate first
-    (`mpcs_torch.calibration`); otherwise these decisions can cost more than always choosing the most probable class.
+    Here p are the class probabilities, and D the costs of ``concern``. Equal costs give the most probable class; a
+    larger cost makes the decision avoid that error. The probabilities must be calibrated (`mpcs_torch.calibration`);
+    otherwise these decisions can cost more than always choosing the most probable class.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
         concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. A matrix ``(C, C + A + 1)``, as from `ConcernSpec.costs`, also has the costs of A
-            coarse answers and, in the last column, of referring the sample.
+            coarse answers (groups of classes). Its last column has the costs of referring the sample to a person.
         from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
         training_priors: ``(C,)`` class frequencies of the training data, given together with ``priors``.
         priors: ``(C,)`` class frequencies of the deployment; the probabilities are corrected with `shift_priors`.
             Default: those of the training data.
 
     Returns:
-        int64 class indices ``(N,)`` or ``(N, ...)``, C, C + 1, ... for coarse answers, or -1 for a referral. Ties go to
-        the more probable class, then to the lower index; classes win ties against coarse answers, and both against a
-        referral.
+        int64 class indices ``(N,)`` or ``(N, ...)``, C, C + 1, ... for coarse answers, or -1 for a referral. Of
+        tied answers, the more probable class wins, then the lower index, then coarse answers, then the referral.
 
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above.
@@ -139,7 +135,7 @@ def least_concern_decision(
 
 
 def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
-    """Return the column of ``concern`` with the minimum expected cost for probabilities ``rows`` (..., C): (...)."""
+    """Return the decision (...), a column of ``concern``, with the minimum expected cost for probabilities (..., C)."""
     rows = rows.to(compute_dtype(rows))
     costs = without_diagonal(concern)
     costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # to avoid overflow; in place on a copy
@@ -147,20 +143,20 @@ def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
 
 
 class Choices(NamedTuple):
-    """The candidate answers of each sample: the class of minimum expected cost, and the coarse answers."""
+    """The possible answers for each sample: the class of minimum expected cost, and A coarse answers (class groups)."""
 
     answers: Tensor
-    """(..., 1 + A), int64: columns of the costs, by ascending expected cost."""
+    """(..., 1 + A), int64: the answers by ascending expected cost, as column numbers of the cost matrix."""
     is_worth: Tensor
-    """(..., 1 + A), bool: whether the answer costs at most as much as a referral."""
+    """(..., 1 + A), bool: whether the answer costs at most as much as referring the sample to a person."""
 
     def first(self, columns: int) -> Tensor:
-        """Return the cheapest answer, or the referral (the last column) where a referral costs less: (...), int64."""
+        """Return the cheapest answer (...), int64, or the referral ``columns - 1`` if a referral costs less."""
         return torch.where(self.is_worth[..., 0], self.answers[..., 0], columns - 1)
 
 
 def cheapest(rows: Tensor, costs: Tensor) -> Choices:
-    """Rank the answers by their expected cost for class probabilities ``rows`` (..., C), as `ranked_choices` does.
+    """Rank the answers for each sample by their expected cost, given class probabilities ``rows`` (..., C).
 
     ``costs`` are (C, C), or (C, C + A + 1) with A coarse answers and a referral; at most 1, and 0 on the diagonal.
     """
@@ -169,10 +165,10 @@ def cheapest(rows: Tensor, costs: Tensor) -> Choices:
 
 
 def ranked_choices(expected: Tensor, rows: Tensor) -> Choices:
-    """Rank the answers by their expected costs ``expected`` (..., K), given class probabilities ``rows`` (..., C).
+    """Rank the answers by their ``expected`` costs (..., K), given the class probabilities ``rows`` (..., C).
 
-    Costs that differ only by rounding are tied. In a tie, the more probable of two classes wins, a class wins against
-    coarse answers, and any answer against a referral. So the decision for a sample does not depend on the batch size.
+    Costs that differ only by rounding are tied, so that a decision does not depend on the batch size. In a tie, the
+    more probable class comes first, then coarse answers (groups of classes), then the referral.
     """
     classes, columns = rows.shape[-1], expected.shape[-1]
     rounding = rounding_bound(rows)
@@ -194,10 +190,10 @@ def ranked_choices(expected: Tensor, rows: Tensor) -> Choices:
 
 
 def rounding_bound(rows: Tensor) -> float:
-    """Return a bound of the relative rounding error of expected costs of the probabilities ``rows`` (..., C)."""
+    """Return an upper bound of the relative rounding error of expected costs, for probabilities ``rows`` (..., C)."""
     return 16 * torch.finfo(rows.dtype).eps * float(rows.shape[-1] ** 0.5)
 
 
 def without_diagonal(concern: Tensor) -> Tensor:
-    """Return a copy of the matrix with 0 on the diagonal, because right decisions cost nothing."""
+    """Return a copy of the matrix with 0 on its diagonal."""
     return concern.clone().fill_diagonal_(0)

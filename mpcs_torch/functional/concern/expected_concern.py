@@ -1,4 +1,4 @@
-"""Mean costs of decisions: by class (expected concern), by row, and for ranges of costs."""
+"""Mean costs of decisions: with costs per pair of classes, with costs per sample, and with ranges of costs."""
 
 from typing import Literal, NamedTuple
 
@@ -35,7 +35,7 @@ DecideBy = Literal["most_probable", "least_concern"]
 
 
 class CostSums(NamedTuple):
-    """Weighted sums over the samples of each true class: (..., C) each, float64 (float32 on MPS)."""
+    """Weighted sums over the samples of each true class. Every field is (..., C), float64 (float32 on MPS)."""
 
     cost: Tensor
     """The sum of the costs of the decisions, each multiplied by its weight."""
@@ -57,37 +57,36 @@ def expected_concern(
     normalize: bool = True,
     ignore_index: int | None = None,
 ) -> Tensor:
-    r"""Compute the mean concern of decisions over samples; lower is better, 0 is perfect.
+    r"""Compute the mean concern (cost) of decisions over samples; lower is better, 0 is perfect.
 
-    By default it is divided by the mean concern of the best constant class, so 1 is no better than that class:
+    By default, this mean is divided by the mean concern of always deciding for the best single class. A value of 1 is
+    then no better than that constant decision. With true class y, decision :math:`\hat{y}` and concern D:
 
     .. math:: \frac{\sum_n D_{y_n \hat{y}_n} [\hat{y}_n \ne y_n]}{\min_j \sum_n D_{y_n j} [j \ne y_n]}
 
     With priors :math:`\pi`, each mean is :math:`\sum_c \pi_c m_c`, with :math:`m_c` the mean over samples of class c.
 
     Args:
-        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores to decide by, or ``(N,)`` or ``(N, ...)`` integer
-            decisions, with -1 for a referral if ``concern`` has a cost for it, and C, C + 1, ... for coarse answers.
+        preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores, or ``(N,)`` or ``(N, ...)`` integer decisions. A
+            decision is a class, -1 to refer the sample to a person, or C, C + 1, ... for coarse answers (class groups).
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
         concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. A matrix ``(C, C + A + 1)``, as from `ConcernSpec.costs`, also has the costs of A
             coarse answers and, in the last column, of a referral. Default: 1 everywhere, which counts errors.
-        decision: The decision rule for scores: the ``"most_probable"`` class, or ``"least_concern"``, which is
-            `least_concern_decision`.
-        from_logits: Whether scores are logits rather than probabilities; never guessed from the values.
-        training_priors: ``(C,)`` class frequencies of the training data. Probabilities are then corrected for
-            ``priors`` by `shift_priors`; integer decisions stay unchanged.
+        decision: The rule for scores: the ``"most_probable"`` class, or ``"least_concern"`` (`least_concern_decision`).
+        from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
+        training_priors: ``(C,)`` class frequencies of the training data. If given, `shift_priors` corrects
+            probabilities for ``priors``; integer decisions stay unchanged.
         priors: ``(C,)`` class frequencies of the deployment, >= 0 with a sum of 1. Default: those in the samples.
-        normalize: Whether to divide by the cost of the best constant class. Otherwise the value is the mean concern per
-            sample. Coarse answers and referrals are no candidates for the constant decision, so adding them to the
-            costs does not change the value of decisions that do not use them.
+        normalize: Whether to divide by the mean concern of the best constant class; a constant referral or coarse
+            answer is not considered. Otherwise the value is the mean concern per sample.
         ignore_index: Label of samples to leave out.
 
     Returns:
-        A float64 scalar (float32 on MPS); NaN without samples, without samples of a class that has a prior above 0, or
-        if the decisions and the best constant class both cost nothing; infinite if only that class costs nothing.
+        A float64 scalar (float32 on MPS). NaN without samples, without samples of a class whose prior is above 0, or if
+        the decisions and the best constant class both cost nothing. Infinite if only that class costs nothing.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -111,7 +110,7 @@ def expected_concern(
 
 
 def cost_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
-    """Return the validated costs, (C, C) or wider, in float64 or float32, 0 on the diagonal; None means 1 per error."""
+    """Return the validated costs, (C, C) or wider, floating point, 0 on the diagonal; None means 1 for each error."""
     check_matrix_fits(num_classes, 8)
     if concern is None:
         concern = torch.ones(num_classes, num_classes)
@@ -122,8 +121,8 @@ def cost_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tenso
 
 
 Decided = RowTerms | Decisions
-"""The decisions for a batch, computed from scores or passed in. Both types begin with two fields: the decisions (M,),
-which are columns of the cost matrix, and the labels."""
+"""The decisions for a batch, from scores or as passed in. The first field has the decisions (M,), as column numbers of
+the cost matrix; the second field has the labels."""
 
 
 def decide(
@@ -136,7 +135,7 @@ def decide(
     ratio: Tensor | None,
     ignore_index: int | None,
 ) -> Decided:
-    """Flatten the batch and, if it has scores, decide by ``decision``, without synchronizing an accelerator."""
+    """Flatten the batch to M samples and, if it has scores, decide by the rule ``decision``."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     num_classes = concern.shape[0]
     if preds.is_floating_point():
@@ -163,7 +162,7 @@ def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
 
 
 def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
-    """Sum the costs of decisions for each true class by a `cost_matrix`, without synchronizing an accelerator."""
+    """Sum the costs of decisions for each true class, from costs (C, K), without synchronizing an accelerator."""
     predicted, labels, *_ = decided
     target = labels.target
     cost = concern.flatten().take(target * concern.shape[1] + predicted)
@@ -171,8 +170,8 @@ def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
 
 
 def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:
-    """Return the value of `expected_concern` with the settings ``priors`` and ``normalize``, from sums of costs."""
-    costs = concern[:, : len(concern)].to(sums.cost)  # of constant classes, not of coarse answers and the referral
+    """Return `expected_concern` from sums of costs, with the settings ``priors`` and ``normalize``."""
+    costs = concern[:, : len(concern)].to(sums.cost)  # constant coarse answers or referrals are left out
     if priors is None:
         return sums.cost.sum(-1) / ((sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1))
     shares = priors.to(sums.cost)
@@ -181,7 +180,7 @@ def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normali
 
 
 class RowCostSums(NamedTuple):
-    """Weighted sums over the samples: (...) each, float64 (float32 on MPS)."""
+    """Weighted sums over the samples. Every field has the shape (...), float64 (float32 on MPS)."""
 
     cost: Tensor
     """The sum of the costs of the decisions."""
@@ -201,14 +200,16 @@ def row_cost(
     num_classes: int,
     regret: bool = False,
 ) -> Tensor:
-    r"""Compute the mean cost of decisions, if each sample (row) has separate costs; lower is better.
+    r"""Compute the mean cost of decisions, if each sample has a separate cost for each decision; lower is better.
+
+    With the cost :math:`c_{nj}` of decision j for sample n, and the actual decision :math:`\hat{y}_n`:
 
     .. math:: \frac{1}{N} \sum_n c_{n \hat{y}_n}, \quad \textrm{regret} \quad
         \frac{1}{N} \sum_n (c_{n \hat{y}_n} - \min_j c_{nj})
 
     Args:
-        preds: ``(N, ...)`` integer decisions, or ``(N, C, ...)`` floating point scores of any kind, whose highest is
-            the decision (ties go to the lower class index).
+        preds: ``(N, ...)`` integer decisions, or ``(N, C, ...)`` floating point scores of any kind. The highest score
+            is the decision (the lower index in a tie).
         target: ``(N, C, ...)`` the cost of each decision for each sample, e.g. in euros: finite, negative for a gain.
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
@@ -240,10 +241,10 @@ class CostedDecisions(NamedTuple):
     costs: Tensor
     """The costs: (M, C), floating point."""
     labels: Labels
-    """Labels of 0 that only carry the weights and the bins of the samples."""
+    """Dummy labels of 0, with the sample weights and, if sums are over bins, the bin of each sample."""
 
     def find_faults(self) -> tuple[Fault, ...]:
-        """Return one fault for each rule of `row_cost_rules`, in that order."""
+        """Return a `Fault`, the check of one validation rule, for each of `row_cost_rules`, in that order."""
         spans = [finite(self.costs.amin(1)), finite(self.costs.amax(1))]
         rule, *_ = row_cost_rules(self.labels.num_classes)
         return (Fault(rule, self.costs, spans), *self.decisions.find_faults()[1:])
@@ -255,7 +256,7 @@ def row_cost_rules(num_classes: int) -> tuple[str, ...]:
 
 
 def flatten_costs(preds: Tensor, target: Tensor, *, num_classes: int, sample_weight: Tensor | None) -> CostedDecisions:
-    """Check shapes and dtypes, decide for the highest score, and flatten, without synchronizing an accelerator."""
+    """Check shapes and dtypes, decide for the highest score in ``preds``, and flatten to M samples."""
     costs = as_tensor(target, "target").detach()
     if costs.ndim < 2 or costs.shape[1] != num_classes or costs.is_complex() or costs.dtype == torch.bool:
         rule = f"target must be costs (N, {num_classes}, ...), one for each decision"
@@ -267,7 +268,7 @@ def flatten_costs(preds: Tensor, target: Tensor, *, num_classes: int, sample_wei
 
 
 def sum_row_costs(samples: CostedDecisions) -> RowCostSums:
-    """Return the `RowCostSums` of a batch: scalars, or (B,) with bins."""
+    """Return the weighted sums of costs: a scalar for each field, or (B,) if the samples are in B bins."""
     costs, labels = samples.costs, samples.labels
     cost = costs.gather(1, samples.decisions.predicted.unsqueeze(1)).squeeze(1)
     total, least, most = (labels.sum(values) for values in (cost, costs.amin(1), costs.amax(1)))
@@ -277,8 +278,8 @@ def sum_row_costs(samples: CostedDecisions) -> RowCostSums:
 def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
     r"""Compute the lowest and the highest total cost of decisions over a set of possible costs.
 
-    The set is the convex hull of V boxes, one for each person. A box has one range for each cost. The total is linear
-    in the costs, so its minimum and its maximum are at corners of boxes:
+    The possible costs are the convex hull of V boxes, e.g. one for each person who stated costs. A box has one range
+    for each cost. The total is linear in the costs D, so both extremes are at corners of boxes:
 
     .. math::
         \min_v \sum_{ij} \bigl(n^+_{ij} D^{low,v}_{ij} - n^-_{ij} D^{high,v}_{ij}\bigr), \qquad
@@ -287,11 +288,10 @@ def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
     where :math:`n^+` and :math:`n^-` are the positive and the negative part of n.
 
     Args:
-        counts: n, ``(..., C, K)``: the number or share of samples of each true class (row) with each decision (column).
-            To get the range of the difference between two models, pass the difference of their counts: their separate
-            ranges may overlap even if one model is better at all costs.
-        low: ``(C, K)``, or ``(V, C, K)`` for V boxes: the lowest costs, finite and >= 0, in one unit. K is C, or
-            more as in `least_concern_decision`. The diagonal is not read. `ConcernRange.bounds` returns low and high.
+        counts: n, ``(..., C, K)``: the number or share of samples for each true class (row) and decision (column); to
+            compare two models, the difference of their counts.
+        low: ``(C, K)``, or ``(V, C, K)`` for V boxes: lowest costs, finite, >= 0, in one unit. K is C or more, as in
+            `least_concern_decision`. The diagonal is not read. `ConcernRange.bounds` returns ``low`` and ``high``.
         high: The highest costs, in the shape of ``low`` and >= ``low`` everywhere.
 
     Returns:

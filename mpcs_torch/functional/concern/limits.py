@@ -1,10 +1,12 @@
-r"""Limits on error rates, over samples or clusters, and thresholds on the estimated risk that keep them.
+r"""Limits on error rates, and thresholds on estimated risks that keep the limits.
 
-Each step of a path of thresholds decides more samples, from none to all. A sample may have several answers, which are
-allowed from different steps on; it gets the cheapest allowed answer. Either the path does not depend on the calibration
-set, or it follows a single estimated risk. All limits are tested at each step, until a test fails (fixed sequence
-testing). The path can end at a step that violates a limit only if the first such step passes its test, which has a
-probability of at most :math:`\delta`. So several limits, or limits of several groups, need no multiplicity correction.
+A path is a list of thresholds, from deciding no sample to deciding all; a step is a position on it. A sample may have
+several possible answers, such as a class or a group of classes. Each answer is allowed from some step on; the sample
+gets the cheapest allowed answer.
+
+All limits are tested at each step, until a test fails (fixed sequence testing). The path does not depend on the
+calibration set, or it follows a single estimated risk. The last step violates a limit only if the first violating step
+passed its test, which has a probability of at most :math:`\delta`. So several limits need no correction.
 
 References:
     Angelopoulos, Bates, Candes, Jordan, Lei: Learn then Test, Annals of Applied Statistics 19(2), 2025, fixed sequence
@@ -23,9 +25,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 BETS = torch.arange(20, 0, -1, dtype=torch.float64).unsqueeze(1) / 20
-"""(B, 1): the bets to choose from in the test of a limit over clusters, divided by the largest valid bet."""
+"""(B, 1): the candidate bets of the test over clusters, each as a share of the largest valid bet."""
 ENOUGH = 1 - 1e-12
-"""The share of the required evidence at which it suffices: slightly below 1, because of rounding."""
+"""The share of the required evidence that suffices: slightly below 1, because of rounding."""
 
 
 class UnattainableLimitError(ValueError):
@@ -51,16 +53,16 @@ class UnattainableLimitError(ValueError):
 
 
 class LimitedRate(NamedTuple):
-    r"""A limit on an error rate, with the losses (numerator) and counted samples (denominator) of a calibration set.
+    r"""A limit on an error rate, with the losses of the N samples of a calibration set.
 
-    The limit is on the ratio :math:`E[\sum L] / E[\sum D]` over new samples or new clusters: L is the loss of a decided
-    sample, and D is 1 for a counted sample. With ``per_cluster``, the limit is on the mean of the clusters' ratios,
-    :math:`E[\sum L / \sum D]`, and the largest cluster size does not matter.
+    The limit is on the ratio :math:`E[\sum L] / E[\sum D]` over new samples or new clusters (groups of dependent
+    samples). L is the loss of a decided sample, and D is 1 for each sample in the denominator. With ``per_cluster``,
+    the limit is on :math:`E[\sum L / \sum D]`, the mean of the clusters' ratios.
 
-    For K clusters with :math:`e_k` errors among :math:`m_k` samples, the test bets against the null hypothesis that the
-    rate exceeds :math:`\alpha`. If it does, :math:`\prod_k (1 + \lambda (\alpha m_k - e_k))` has an expectation of at
-    most 1, and exceeds :math:`1 / \delta` with a probability of at most :math:`\delta`. With the largest cluster size
-    M, :math:`\lambda = b / ((1 - \alpha) M)`; the bet b in (0, 1] is chosen on other clusters.
+    The test over K clusters with :math:`e_k` errors among :math:`m_k` samples assumes that the rate exceeds
+    :math:`\alpha`. Then the wealth :math:`\prod_k (1 + \lambda (\alpha m_k - e_k))` has an expectation of at most 1. It
+    exceeds :math:`1 / \delta` with a probability of at most :math:`\delta`. With the largest cluster size M,
+    :math:`\lambda = b / ((1 - \alpha) M)`; the bet b in (0, 1] is chosen on other clusters.
 
     References:
         Waudby-Smith, Ramdas: Estimating means of bounded random variables by betting, Journal of the Royal Statistical
@@ -70,33 +72,32 @@ class LimitedRate(NamedTuple):
     name: str
     """A description of the limit, for error messages."""
     at_most: float
-    r""":math:`\alpha`, above 0 and below 1."""
+    r"""The highest acceptable rate :math:`\alpha`, above 0 and below 1."""
     confidence: float | None
-    r""":math:`1 - \delta`: the probability that the limit holds; None for a limit in expectation."""
+    r"""The probability :math:`1 - \delta` with which the limit is kept; None for a limit in expectation."""
     loss: Tensor
-    """(N, K): the loss of each answer, at most 1 (0 or 1 with a confidence); answers ascend in expected cost."""
+    """(N, K): the loss of each of K answers, at most 1 (with a ``confidence``, 0 or 1), by ascending cost."""
     counted: Tensor
-    """(N, K), bool: whether the denominator counts the sample (or this answer, if ``is_of_decided``). The losses of all
-    others are ignored."""
+    """(N, K), bool: whether the denominator has the sample (or this answer, if ``is_of_decided``)."""
     is_of_decided: bool = False
-    """Whether the denominator counts only decided samples, and no referred ones."""
+    """Whether the denominator excludes samples that are referred to a person."""
     clusters: Tensor | None = None
-    """(N,), int64: the code of each sample's cluster; None if samples are independent."""
+    """(N,), int64: the number of each sample's cluster; None if samples are independent."""
     unit: str = "samples"
-    """The name of the independent units, for error messages."""
+    """The word for samples or clusters in error messages."""
     scale: float = 1.0
     """The factor by which error messages multiply ``at_most``."""
     per_cluster: bool = False
-    """Whether the limit is on the mean of the clusters' rates."""
+    """Whether the limit is on the mean of the error rates of clusters."""
     weights: Tensor | None = None
-    """(N,): inverse sampling probabilities within clusters; None if all samples were kept."""
+    """(N,): the inverse of each sample's probability to be kept from its cluster; None if all samples were kept."""
     largest: float = 1.0
-    """M, the largest weighted count of a cluster in the whole set, which a subset may lack; 1 with ``per_cluster``."""
+    """The largest weighted cluster size M of the whole set, which a subset may lack; 1 with ``per_cluster``."""
     bets: Tensor = torch.ones(1)
     """(1,) or (steps,), in (0, 1]: the bet b at each step, chosen on other clusters."""
 
     def passes(self, decided_at: Tensor, steps: int) -> Tensor:
-        """Return whether the test passes at each step: (steps,), bool; ``decided_at`` is that of `last_step`."""
+        """Return whether the test passes at each step: (steps,), bool; ``decided_at`` is described at `last_step`."""
         if self.confidence is None:
             if self.clusters is None:
                 unused = self.at_most * self._samples(decided_at, steps) - self._errors(decided_at, steps)
@@ -107,9 +108,9 @@ class LimitedRate(NamedTuple):
         return self.p_values(decided_at, steps) <= (1 - self.confidence) * (1 + 1e-12)
 
     def p_values(self, decided_at: Tensor, steps: int, *, times: float | None = None) -> Tensor:
-        """Return the p-value at each step: by the binomial test for samples, as 1 / wealth of the bets for clusters.
+        """Return the p-value at each step, (steps,): binomial for samples, 1 / wealth of the bets for clusters.
 
-        If ``times`` is not None, predict p-values for ``times`` as many samples, with one more error in this set.
+        With ``times``, predict the p-values for ``times`` as many samples, if this set had one more error.
         """
         from scipy.special import betaincc
 
@@ -127,12 +128,12 @@ class LimitedRate(NamedTuple):
         return torch.from_numpy(np.where(rest > 0, betaincc(wrong + 1, np.maximum(rest, 1e-9), self.at_most), 1.0))
 
     def gain(self, bets: Tensor | float, errors: Tensor, of: Tensor) -> Tensor:
-        """Return the log wealth (B, K) that ``bets`` (B, 1) gain on K clusters with ``errors`` in ``of`` samples."""
+        """Return the log wealth (B, K) of ``bets`` (B, 1) on K clusters with ``errors`` (K,) in ``of`` (K,) samples."""
         share = (self.at_most * of - errors) / ((1 - self.at_most) * self.largest)
         return (bets * share).clamp(min=1e-12 - 1).log1p()
 
     def bets_for(self, decided_at: Tensor, steps: int, times: float) -> Tensor:
-        """Return the bets (steps,) that tolerate the most errors in ``times`` as many clusters of the same sizes."""
+        """Return the bet (steps,) that tolerates the most errors in ``times`` as many clusters of the same sizes."""
         if self.clusters is None or self.confidence is None:
             return self.bets
         right = self._over_clusters(decided_at, steps, lambda _, of: self.gain(BETS, 0 * of, of))
@@ -140,12 +141,12 @@ class LimitedRate(NamedTuple):
         return self.roomiest(times * right, wrong)
 
     def roomiest(self, right: Tensor, wrong: Tensor) -> Tensor:
-        """Return the bets that tolerate the most errors, from the gains (B, ...) if all samples are right or wrong."""
+        """Return the bets that tolerate most errors, from log wealths (B, ...) if all samples are right or wrong."""
         room = (right + log(1 - (self.confidence or 0))) / -wrong.clamp(max=-1e-300)
         return BETS[room.argmax(dim=0), 0]
 
     def over_all(self) -> "LimitedRate":
-        """Return the limit with ``largest`` set to that of its clusters; call it before taking a subset with `at`."""
+        """Return the limit with ``largest`` set to its largest cluster size; call this before `at` takes a subset."""
         if self.clusters is None:
             return self
         largest = max(self._replace(per_cluster=False)._sizes().tolist(), default=0)
@@ -154,7 +155,7 @@ class LimitedRate(NamedTuple):
         return self._replace(largest=1.0 if self.per_cluster else max(1.0, largest))
 
     def at(self, places: Tensor) -> "LimitedRate":
-        """Return the limit with only the samples at the indices ``places``."""
+        """Return the limit for the samples with the indices ``places``."""
         clusters, weights = (None if column is None else column[places] for column in (self.clusters, self.weights))
         return self._replace(loss=self.loss[places], counted=self.counted[places], clusters=clusters, weights=weights)
 
@@ -162,7 +163,7 @@ class LimitedRate(NamedTuple):
         """Check that the limit could be guaranteed if no decision were wrong.
 
         Args:
-            like: A limit with more clusters, used to estimate how many clusters are needed. Default: this limit.
+            like: A limit on more clusters, to estimate how many clusters are needed. Default: this limit.
 
         Raises:
             UnattainableLimitError: If the limit cannot be guaranteed without referring all counted samples.
@@ -182,14 +183,14 @@ class LimitedRate(NamedTuple):
         raise UnattainableLimitError(self.name, limit, units, lowest, max(needed, units + 1), self.unit, per_cluster)
 
     def attained(self, at_most: float, sizes: Tensor) -> float:
-        """Return the evidence of error-free clusters of ``sizes`` (K,), divided by that required for ``at_most``."""
+        """Return the evidence from error-free clusters of ``sizes`` (K,), as a share of that needed for ``at_most``."""
         if self.confidence is None:
             return at_most * sizes.sum().item() / max(1e-300, (1 - at_most) * self.largest)
         rate = self._replace(at_most=at_most)
         return rate.gain(1.0, torch.zeros_like(sizes), sizes).sum().item() / -log(1 - self.confidence)
 
     def _sizes(self) -> Tensor:
-        """Return the weighted count of each nonempty cluster: float64; 1 without clusters or with ``per_cluster``."""
+        """Return the weighted sizes (K,) of nonempty clusters; all are 1 without ``clusters`` or by ``per_cluster``."""
         is_counted = self.counted.any(dim=1)
         if self.clusters is None:
             return is_counted[is_counted].double()
@@ -204,16 +205,13 @@ class LimitedRate(NamedTuple):
         return _cumulated(begins.flatten(), values, steps) - _cumulated(ends.flatten(), values, steps)
 
     def _samples(self, decided_at: Tensor, steps: int) -> Tensor:
-        """Return the number of counted samples at each step: (steps,), float64."""
+        """Return the number of samples in the denominator at each step: (steps,), float64."""
         if self.is_of_decided:
             return self._replace(loss=torch.ones_like(self.loss))._errors(decided_at, steps)
         return self.counted[:, 0].sum().double().expand(steps)
 
     def _over_clusters(self, decided_at: Tensor, steps: int, value: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """Return the sum over clusters of ``value(errors, counts)`` at each step: (..., steps).
-
-        A cluster changes at few steps, so only the changes are added up, starting from the state before the first step.
-        """
+        """Return the sum over clusters of ``value(errors, counts)`` at each step: (..., steps)."""
         assert self.clusters is not None
         of = self.counted.double() * (1 if self.weights is None else self.weights[:, None])
         initial = torch.stack([0 * of[:, 0], of[:, 0] * (not self.is_of_decided)])
@@ -231,19 +229,19 @@ class LimitedRate(NamedTuple):
         return first.sum(dim=-1, keepdim=True) + _cumulated(key % steps, new - old, steps)
 
     def rates(self, errors: Tensor, of: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``errors`` and ``of``; with ``per_cluster``, divide both by ``of`` (empty clusters give 0 and 0)."""
+        """Return ``errors`` and ``of``; with ``per_cluster``, divide both by ``of`` (0 / 0 gives 0)."""
         counts = (of > 1e-9).double()
         return (errors / of.clamp(min=1e-9) * counts, counts) if self.per_cluster else (errors, of)
 
 
 def _in_use(decided_at: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """Return the step at which each answer comes into use, and the step at which a cheaper one replaces it: (N, K)."""
+    """Return the steps at which each answer comes into use, and at which a cheaper answer replaces it: (N, K) each."""
     ends = nn.functional.pad(decided_at, (1, 0), value=steps).cummin(dim=1).values[:, :-1]
     return torch.minimum(decided_at, ends), ends
 
 
 def _cumulated(at: Tensor, values: Tensor, steps: int) -> Tensor:
-    """Return the sum of the ``values`` (..., n) with steps ``at`` (n,) up to each step: (..., steps), float64."""
+    """Return the running sum (..., steps), float64, of ``values`` (..., n), each added at its step in ``at`` (n,)."""
     sums = torch.zeros(*values.shape[:-1], steps + 1, dtype=torch.float64)
     return sums.index_add_(-1, at, values)[..., :steps].cumsum(-1)
 
@@ -258,13 +256,14 @@ Array = NDArray[np.float64]
 
 
 def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first: int = 0) -> int:
-    """Return the last step up to which all limits pass, starting at step ``first``; -1 if step ``first`` fails.
+    """Return the last step up to which all limits pass their tests; -1 if step ``first`` already fails.
 
     Args:
         rates: The limits.
-        decided_at: ``(N, K)``, int64: the first step at which each answer is allowed; ``steps`` for never.
+        decided_at: ``(N, K)``, int64: the first step at which each of K answers for N samples is allowed; ``steps``
+            for never.
         steps: The number of steps.
-        first: The step at which to start testing, where enough samples are decided for the tests to have power.
+        first: The step at which to start testing; earlier steps decide too few samples for a test to pass.
     """
     passed = torch.ones(steps, dtype=torch.bool)
     for rate in rates:
@@ -281,9 +280,9 @@ def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, time
 
     Args:
         rates: The limits, with the losses of the samples that the prediction uses.
-        decided_at: ``(P, K)``: as in `last_step`.
+        decided_at: ``(P, K)``, for these P samples, as in `last_step`.
         steps: The number of steps.
-        times: The number of samples in the tests divided by the number of samples in the prediction.
+        times: The number of samples in the tests, divided by P.
     """
     predicted = torch.zeros(steps, dtype=torch.float64)
     for rate in rates:
@@ -295,12 +294,12 @@ def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, time
 
 
 def ends_of_steps(places: Tensor, *, rounding: float, most: int | None = None) -> Tensor:
-    """Return the upper edges of the steps of a path: (steps,), float64, ascending; the last edge is infinite.
+    """Divide the range of ``places`` into steps; return their upper edges (steps,), float64, ascending to infinity.
 
-    Edges lie midway between distinct places, so no decision depends on the last bit of a risk.
+    Edges lie midway between distinct places, so that rounding changes no decision.
 
     Args:
-        places: The place of each answer on the path; infinite for an answer that is never used.
+        places: The position of each answer on the path of thresholds; infinite for an answer that is never used.
         rounding: The relative rounding error of places.
         most: The maximum number of steps. Default: one for each distinct place.
     """
@@ -313,9 +312,9 @@ def ends_of_steps(places: Tensor, *, rounding: float, most: int | None = None) -
 
 
 class RiskPath:
-    """A common scale for the estimated risks of several limits.
+    """A scale that combines the estimated risks of J limits into one number.
 
-    A place s on the scale stands for one threshold per limit: if all samples with a risk up to this threshold are
+    A position s on the scale stands for one threshold per limit. If all samples with a risk up to this threshold are
     decided, their estimated risks use up the share s of the limit.
 
     Args:
@@ -332,7 +331,7 @@ class RiskPath:
             used = ordered.cumsum(0) / number / limit + 1e-6 * ordered  # strictly increasing even for tiny risks
             last = ordered[-1:] if len(ordered) else ordered.new_zeros(1)
             top = used[-1:] if len(used) else used.new_zeros(1)
-            # Tied risks share the place of the last of them.
+            # Tied risks share the position of the last of them.
             keep = torch.cat([ordered.diff() > 0, torch.ones(min(1, len(ordered)), dtype=torch.bool)]) & (ordered > 0)
             zero = ordered.new_zeros(1)
             at = torch.cat([zero, ordered[keep], last + 1])
@@ -340,11 +339,11 @@ class RiskPath:
             self._knots.append((at.numpy(), place.cummax(0).values.numpy()))
 
     def first_place(self, risk: Tensor) -> Tensor:
-        """Return the place of answers with the risks (..., J): (...), the largest of the places by the J limits."""
+        """Return the position (...) of answers with ``risk`` (..., J): the largest of the positions by the J limits."""
         by_limit = zip(risk.double().unbind(-1), self._knots, strict=True)
         places = [np.interp(risks.numpy(), *knots) for risks, knots in by_limit]
         return torch.from_numpy(np.max(places, axis=0))
 
     def thresholds_at(self, place: float) -> Tensor:
-        """Return the threshold of each limit that ``place`` stands for: (J,), float64."""
+        """Return the threshold of each limit at the position ``place`` of the scale: (J,), float64."""
         return torch.tensor([float(np.interp(place, scale, at)) for at, scale in self._knots], dtype=torch.float64)

@@ -1,4 +1,4 @@
-"""Training losses: the differentiable limit of MPCS, and cross entropy with a margin for each kind of error."""
+"""Training losses: the differentiable limit of MPCS, and cross entropy with a larger margin for costlier errors."""
 
 from collections.abc import Callable
 from math import isfinite, nan
@@ -24,7 +24,7 @@ def penalty_matrix(concern: Tensor) -> Tensor:
 
 
 def concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
-    """Compute the loss of `mpcs_torch.learning.ConcernLoss` from ``penalties`` (C, C); None means equal penalties."""
+    """Compute `mpcs_torch.learning.ConcernLoss` from ``penalties`` (C, C) of errors; None means equal penalties."""
     if not 0 <= concern_share <= 1:
         raise ValueError(f"concern_share must be from 0 to 1, but got {concern_share}.")
     if concern_share == 0:
@@ -41,7 +41,7 @@ def _reference_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_
 
 
 def _wrong_shares(batch: LossBatch, penalties: Tensor | None) -> Tensor:
-    """Return the penalty of each wrong class for each sample, with class weights: (M, C); 0 for ignored samples."""
+    """Return the penalty of each class for each sample, times class weights: (M, C); 0 for ignored samples."""
     weight, _, smoothing, _ = batch.settings
     if batch.is_soft:
         return mixed(batch.class_shares(), penalties)
@@ -55,7 +55,7 @@ def _wrong_shares(batch: LossBatch, penalties: Tensor | None) -> Tensor:
 
 
 def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
-    """Return the row of ``penalties`` for each label: (M, C); uniform penalties if ``penalties`` is None."""
+    """Return the row of ``penalties`` (C, C) for each label: (M, C). None means equal penalties of wrong classes."""
     if penalties is not None:
         return penalties.index_select(0, labels)
     classes = scores.shape[1]
@@ -64,7 +64,7 @@ def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
 
 
 def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
-    """Sum ``rows`` (C, C; None: uniform penalties) for each sample, weighted by ``shares`` (M, C): (M, C)."""
+    """Return the product (M, C) of ``shares`` (M, C) and ``rows`` (C, C); None means equal penalties of errors."""
     if rows is None:
         return (shares.sum(dim=1, keepdim=True) - shares) / (shares.shape[1] - 1)
     with torch.autocast(shares.device.type, enabled=False):  # losses must not depend on the caller's autocast
@@ -74,7 +74,7 @@ def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
 def _fused_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor | None:
     """Compute the sum or mean of the losses together with its gradient; return None if this fast method cannot.
 
-    It cannot for soft targets or label smoothing, on accelerators, in torch.func, or if exponentials underflow.
+    It handles no soft targets, label smoothing, accelerators, torch.func, or underflow of exponentials.
     """
     weight, ignore_index, smoothing, reduction = batch.settings
     scores, target = batch.scores, batch.target
@@ -119,8 +119,8 @@ def _loss_and_gradient(
 ) -> tuple[Any, Any]:
     r"""Return the weighted sum of losses, and its gradient (M, C) divided by ``share * factor``, in NumPy or torch.
 
-    Let u be the exponentials of the logits minus the highest, U their sum, and :math:`x_j = U - u_j`. A sample's loss
-    is :math:`\log U - (1 - s) \log u_y - s \sum_j w_j \log x_j`. For the highest, x is a direct sum: no cancellation.
+    u are the exponentials of the logits minus the highest, U is their sum, and :math:`x_j = U - u_j`. With the share s
+    and penalties w, a sample's loss is :math:`\log U - (1 - s) \log u_y - s \sum_j w_j \log x_j`.
     """
     at = lib.arange(len(target))
     u = scores - scores[at, top][:, None]
@@ -151,7 +151,7 @@ def _loss_and_gradient(
 
 
 def _is_readable(values: Tensor) -> bool:
-    """Return whether ``values`` are on the CPU, and not in a transform of torch.func or a forward-mode derivative."""
+    """Return whether ``values`` are on the CPU, outside torch.func transforms and forward-mode derivatives."""
     try:
         return values.is_cpu and values.data_ptr() is not None and unpack_dual(values).tangent is None  # type: ignore[no-untyped-call]
     except RuntimeError:  # inside a transform, a tensor has no memory
@@ -159,7 +159,7 @@ def _is_readable(values: Tensor) -> bool:
 
 
 class _WithGradient(torch.autograd.Function):
-    """A scalar with a precomputed gradient, up to a factor; ``definition`` is differentiated for second derivatives."""
+    """A scalar with a precomputed gradient. For second derivatives, the function ``definition`` is differentiated."""
 
     @staticmethod
     def forward(
@@ -186,7 +186,7 @@ class _WithGradient(torch.autograd.Function):
 
 
 def log_complement(scores: Tensor) -> Tensor:
-    """Compute log(1 - softmax(scores)) of (M, C), without cancellation where a probability rounds to 1.
+    """Compute log(1 - softmax(scores)) (M, C), which is exact even where a probability rounds to 1.
 
     For the most probable class, the other probabilities are summed. For every other class, 1 - p is at least 1/2.
     """
@@ -198,13 +198,13 @@ def log_complement(scores: Tensor) -> Tensor:
 
 
 def check_margin(margin: float) -> None:
-    """Check that a margin is finite and >= 0."""
+    """Check that ``margin`` is finite and >= 0."""
     if not 0 <= margin < float("inf"):
         raise ValueError(f"margin must be finite and >= 0, but got {margin}.")
 
 
 def softmax_margin_loss(batch: LossBatch, costs: Tensor, margin: float) -> Tensor:
-    """Compute the loss of `mpcs_torch.learning.SoftmaxMarginLoss` from ``costs`` (C, C) with 0 on the diagonal."""
+    """Compute `mpcs_torch.learning.SoftmaxMarginLoss` from ``costs`` (C, C) with 0 on the diagonal."""
     if margin == 0:
         return batch.mean_cross_entropy()
     costs = costs.to(batch.scores)

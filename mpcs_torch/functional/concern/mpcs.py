@@ -15,26 +15,26 @@ from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checke
 
 CorrectConcern = Literal["sum", "count"]
 CHUNK = 2**16
-"""The number of confidences per chunk: intermediate results stay in the cache."""
+"""The number of confidences to process together, so that intermediate results stay in the cache."""
 LOWEST_LEVEL = 1e-7
-"""The value that replaces level 0, whose logarithm is infinite."""
+"""The value that replaces 0 before a logarithm is taken."""
 DEFAULT_K, DEFAULT_T = 5, 200
-"""The settings of the published runs: with 200 intervals, a confidence within 0.005 of certainty costs nothing."""
+"""The defaults of k and t, from the published runs: a confidence within 0.005 of certainty then costs nothing."""
 
 MAX_INTERVALS = 2**29
 """The largest t: a float32 (24-bit significand) times a 29-bit integer is exact in float64 (53 bits)."""
 
 
 def concession_intervals(concession: float) -> int:
-    r"""Compute the largest number of intervals t with which MPCS does not punish confidences that are off by up to c.
+    r"""Compute the largest number t of intervals with which MPCS does not punish confidences that are off by c.
 
-    With t intervals, the true class with confidence :math:`1 - c` costs nothing if :math:`t (1 - c) \ge t - 1`, and a
-    wrong class with confidence :math:`c` costs nothing if :math:`t c < 1`. Both are true up to
+    With t intervals, the true class with confidence :math:`1 - c` costs nothing if :math:`t (1 - c) \ge t - 1`. A wrong
+    class with confidence :math:`c` costs nothing if :math:`t c < 1`. Both are true for all t up to
 
     .. math:: t = \lceil 1 / c \rceil - 1
 
     Args:
-        concession: c, from 2e-9, which keeps t below its maximum of 2^29, to below 1/2.
+        concession: c, from 2e-9 (which keeps t below its maximum of 2^29) to below 1/2.
 
     Raises:
         ValueError: If the concession is outside that range.
@@ -58,7 +58,7 @@ def concession_intervals(concession: float) -> int:
 def pattern_settings(
     num_classes: int, concern: Tensor | ConcernLike | None, *, k: int | None, t: int | None, concession: float | None
 ) -> tuple[int, int]:
-    """Return k and t, with defaults for None; ``concession``, or else that of ``concern``, sets the default of t."""
+    """Return k and t, or defaults for None; ``concession``, or else that of ``concern``, sets a t of None."""
     check_num_classes(num_classes)
     if t is not None and concession is not None:
         raise ValueError(f"concession must not be given together with t, but got {concession} and t = {t}.")
@@ -79,7 +79,7 @@ def pattern_settings(
 
 
 def dense_concern(concern: Tensor) -> Tensor:
-    """Convert sparse concern weights (C, C) to a dense tensor; weights that are not stored are 1."""
+    """Convert sparse weights (C, C) to a dense tensor; weights that are not stored become 1."""
     concern = concern.coalesce()
     dense = torch.ones(concern.shape, dtype=concern.dtype, device=concern.device)
     dense[tuple(concern.indices())] = concern.values()
@@ -108,20 +108,19 @@ def meta_pattern_concern_score(
 ) -> Tensor:
     r"""Compute the Meta Pattern Concern Score (MPCS); in nats, lower is better, 0 is perfect.
 
-    It punishes unsure and wrong confidences in proportion to how much each confusion matters.
+    It punishes unsure and wrong confidences in proportion to the weight (concern) of each confusion.
 
-    The pattern of a sample is its k most probable classes :math:`l_i` (in ties, the lower index). Their confidences
-    :math:`c_i` are in intervals :math:`b_i = \min(\lfloor t c_i \rfloor, t - 1)`. With true class :math:`y`:
+    The pattern of a sample is its k most probable classes :math:`l_i` (the lower index in a tie). Each confidence
+    :math:`c_i` lies in an interval :math:`b_i = \min(\lfloor t c_i \rfloor, t - 1)`. With true class :math:`y`:
 
     .. math::
         S = \sum_{i=1}^{k} -\log\frac{\max(P_i, 10^{-7})}{t - 1} \cdot \frac{D_i}{\sum_j D_j}, \qquad
         P_i = \begin{cases} b_i & l_i = y \\ t - 1 - b_i & l_i \ne y \end{cases}
 
-    The concern :math:`D_i` of a wrong class is ``concern[y, l_i]``, and that of the true class is their sum. If the
-    true class is not in the pattern, every class in the pattern has concern 1.
+    The concern :math:`D_i` of a wrong class is ``concern[y, l_i]``. That of the true class is the sum over
+    the wrong classes in the pattern. If the true class is not in the pattern, all concerns are 1.
 
-    The product :math:`t c_i` is computed in float64, as in the published code. It is exact for float32 confidences. A
-    float64 confidence that lies within rounding of an interval edge may count as lying on that edge.
+    The product :math:`t c_i` is computed in float64, which is exact for float32 confidences.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
@@ -132,9 +131,9 @@ def meta_pattern_concern_score(
         k: The number of most probable classes to look at, from 1 to C. Default: 5, or C if that is less.
         t: The number of intervals that [0, 1] is divided into, from 2 to 2^29. Default: 200 as in the published runs,
             unless ``concession`` is given.
-        concession: The distance of a confidence from certainty that is not punished, below 1/2. It sets t, by
-            `concession_intervals`. The default t = 200 is a concession of just below 0.005. It ranks classifier A of
-            the paper's Table I above B, as cross entropy does; a concession of 0.02 ranks B first, as the paper does.
+        concession: The distance of a confidence from certainty that is not punished, below 1/2; it sets t by
+            `concession_intervals`. The default t = 200 is a concession of just below 0.005. To rank the classifiers of
+            the paper's Table I as the paper does, use 0.02.
         concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. A sparse COO tensor stores the weights other than 1. Default: 1 everywhere.
         from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
@@ -142,7 +141,7 @@ def meta_pattern_concern_score(
             or the ``"count"`` of these classes, k - 1, as in the published runs.
         ignore_index: Label of samples to leave out.
         reduction: ``"mean"``, ``"sum"``, or ``"none"`` for one weighted score per sample (0 where ignored).
-        average: ``"micro"`` over all samples, or ``"none"`` for one value per true class, (C,).
+        average: ``"micro"`` for all samples together, or ``"none"`` for one value per true class, (C,).
 
     Returns:
         A float64 tensor (float32 on MPS): a scalar, (C,) with ``average="none"``, or the shape of ``target`` with
@@ -182,7 +181,7 @@ def meta_pattern_concern_score(
 
 
 def sum_scores(scored: RowTerms, average: ScoreAverage) -> WeightedSum:
-    """Sum the scores over all samples, or over the samples of each true class, (C,); (B, ...) with bins."""
+    """Sum the scores over all samples or, if ``average`` is "none", per true class (C,); with bins, for each bin."""
     if average == "micro":
         return scored.summed()
     labels = scored.labels
@@ -212,7 +211,7 @@ def pattern_scores(
 def _score(
     confidence: Tensor, label: Tensor, true: Tensor, t: int, concern: Tensor | None, correct_concern: CorrectConcern
 ) -> Tensor:
-    """Return the score (M,) of each pattern: ``confidence`` and ``label`` (M, k), with the ``true`` class (M, 1)."""
+    """Return the score (M,) of each sample from its k most probable classes, ``label``, and their ``confidence``."""
     k, wide = label.shape[1], widest_float(label.device)
     is_wrong = label != true
     # In float64 the product of a float32 confidence and t is exact; in float32 it could round up to the next interval.
@@ -233,7 +232,7 @@ def _score(
 
 
 def pair_weights(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:
-    """Look up the weight of each pair of classes in ``concern`` (C, C); weights that a sparse one lacks are 1."""
+    """Look up the weight of each pair of classes in ``concern`` (C, C); weights not stored in a sparse tensor are 1."""
     pairs = true * concern.shape[1] + predicted
     if concern.layout == torch.strided:
         return concern.flatten().take(pairs)

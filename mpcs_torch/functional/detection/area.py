@@ -1,4 +1,4 @@
-"""The partial area under the ROC, single points of the ROC, and the H-measure."""
+"""The partial area under the ROC curve, single points of the curve, and the H-measure."""
 
 import torch
 from torch import Tensor
@@ -24,14 +24,15 @@ def partial_auc(
     average: ClassAverage = "macro",
     ignore_index: int | None = None,
 ) -> Tensor:
-    r"""Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 1 perfect, 1/2 chance.
+    r"""Compute the standardised area under the ROC curve up to a false-alarm rate; higher is better, at most 1.
 
-    Let :math:`A` be the area under the ROC up to the false-alarm rate m, and :math:`a = m^2 / 2` that of random scores:
+    Let :math:`A` be the area under the ROC curve up to the false-alarm rate m, and :math:`a = m^2 / 2` that of random
+    scores, which get the value 1/2:
 
     .. math:: \frac{1}{2} \left( 1 + \frac{A - a}{m - a} \right)
 
     With ``max_p_fa=1`` it is the AUC: the probability that a target scores higher than a non-target, ties counting 1/2.
-    The area averages over operating points that no application uses; consider `h_measure`, or costs at such points.
+    The area averages over thresholds that no application uses; consider `h_measure` or a detection cost instead.
 
     ``max_p_fa`` is m, in (0, 1]. The other arguments, the shape of the result, errors and warnings are those of
     `equal_error_rate`, without its method.
@@ -65,10 +66,9 @@ def miss_at_false_alarm(
 ) -> Tensor:
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
 
-    The threshold is chosen on the same scores. For a threshold that was chosen on other scores, use
-    `half_total_error_rate` or `actual_detection_cost`.
-    ``p_fa`` is the highest false-alarm rate, in [0, 1]. The other arguments, the shape of the result, errors and
-    warnings are those of `equal_error_rate`, without its method.
+    The threshold is chosen on the same scores. For a threshold from other scores, use `half_total_error_rate` or
+    `actual_detection_cost`. ``p_fa`` is in [0, 1]. The other arguments, the shape of the result, errors and warnings
+    are those of `equal_error_rate`, without its method.
 
     Example:
         >>> miss_at_false_alarm(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 1, 1]), p_fa=0.0)
@@ -89,7 +89,7 @@ def false_alarm_at_miss(
 ) -> Tensor:
     """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``, in [0, 1]; lower is better.
 
-    ``p_miss`` is the highest miss rate, in [0, 1]. Everything else is as in `miss_at_false_alarm`.
+    ``p_miss`` is in [0, 1]. The other arguments and the result are those of `miss_at_false_alarm`.
 
     Example:
         >>> false_alarm_at_miss(torch.tensor([0.5, 0.4, 0.8, 0.9]), torch.tensor([0, 1, 1, 1]), p_miss=0.1)
@@ -109,11 +109,11 @@ def precision_recall_break_even(
     average: ClassAverage = "macro",
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the number of misses at the threshold where there are as many false alarms; lower is better.
+    """Compute the number of misses at the threshold with as many false alarms as misses; lower is better.
 
-    At this threshold, precision equals recall: both are 1 minus this number divided by the number of targets. The
-    point is interpolated on the convex hull, so the number need not be whole. Arguments and errors are those of
-    `equal_error_rate`, without its method.
+    At this threshold, precision equals recall: both are 1 minus the result divided by the number of targets. The
+    threshold is interpolated on the convex hull of the curve, so the result need not be whole. Arguments and errors are
+    those of `equal_error_rate`, without its method.
 
     Returns:
         Float64, from 0 to the number of targets: a scalar, or ``(C,)`` with ``average="none"``.
@@ -146,19 +146,19 @@ def min_false_alarm_rate(trials: BinaryTrials, p_miss: float) -> Tensor:
 
 
 def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
-    """Return the first and last index of the thresholds with the fewest misses under a false-alarm rate of ``p_fa``."""
+    """Return the first and last index of thresholds with the fewest misses at a false-alarm rate up to ``p_fa``."""
     first = int((counts.false_alarms.double() / counts.nontargets <= p_fa).int().argmax())
     return first, int((counts.misses <= counts.misses[first]).sum()) - 1
 
 
 def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
-    """Return the first and last index of the thresholds with miss rates up to ``p_miss`` and fewest false alarms."""
+    """Return the first and last index of thresholds with the fewest false alarms at a miss rate up to ``p_miss``."""
     last = int((counts.misses.double() / counts.targets <= p_miss).sum()) - 1
     return int((counts.false_alarms <= counts.false_alarms[last]).int().argmax()), last
 
 
 def break_even_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute `precision_recall_break_even` from binary trials."""
+    """Compute `precision_recall_break_even` from the scores and labels of one detector."""
     return error_crossing(convex_hull(trials.errors())).rate
 
 
@@ -169,7 +169,7 @@ def check_max_p_fa(max_p_fa: float) -> None:
 
 
 def check_rate(name: str, rate: float) -> None:
-    """Check that a rate is in [0, 1]."""
+    """Check that ``rate`` is in [0, 1]; ``name`` is its name in the error message."""
     if not 0 <= rate <= 1:
         raise ValueError(f"{name} must be from 0 to 1, but got {rate}.")
 
@@ -195,17 +195,16 @@ def h_measure(
 ) -> Tensor:
     r"""Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 is no better than ignoring the scores.
 
-    A false alarm costs c and a miss 1 - c, where c has the density u, the same for all detectors. The share of targets
-    is p, L is the expected cost with the best threshold for each c, and :math:`L_0` is the expected cost of the better
+    A false alarm costs c, and a miss 1 - c. The costs c have a density u, the same for all detectors. The share of
+    targets is p. L is the expected cost with the best threshold t for each c, and :math:`L_0` that of the better
     constant decision (accept all or reject all):
 
     .. math::
         H = 1 - \frac{L}{L_0}, \quad
         L = \int \min_t \left( c (1 - p) P_{fa}(t) + (1 - c) p P_{miss}(t) \right) u(c) \, dc
 
-    u is the beta distribution with the parameters 1 + p and 2 - p. Its mode is p, where both constant decisions cost
-    the same. The area under the ROC is such a mean too, but with a density that depends on the scores, so each detector
-    is evaluated with different costs. This needs scipy. Arguments, the shape of the result and errors are those of
+    u is the density of the beta distribution with the parameters 1 + p and 2 - p. Its mode is p, where both constant
+    decisions cost the same. Needs scipy. Arguments, the shape of the result and errors are those of
     `equal_error_rate`, without its method.
 
     References:
@@ -221,7 +220,7 @@ def h_measure(
 
 
 def h_measure_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute `h_measure` of binary trials."""
+    """Compute `h_measure` from the scores and labels of one detector."""
     return h_measure_from_hull(convex_hull(trials.errors()).rates())
 
 
@@ -240,7 +239,7 @@ def h_measure_from_hull(hull: ErrorRates) -> Tensor:
 
 
 def _mean_costs(ends: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
-    """Integrate c u(c) and (1 - c) u(c) from each of the ``ends`` to the next; u is the density of `h_measure`."""
+    """Integrate c u(c) and (1 - c) u(c) between consecutive ``ends``; u is the density of costs in `h_measure`."""
     from scipy.special import betainc
 
     p, values = share.item(), ends.cpu().numpy()

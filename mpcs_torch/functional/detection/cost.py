@@ -1,4 +1,4 @@
-"""Operating points, and the detection cost (DCF): its minimum, and its value at a given threshold."""
+"""Operating points, and the detection cost (DCF), at the best threshold or at a given one."""
 
 from collections.abc import Callable, Sequence
 from math import inf, log
@@ -23,7 +23,7 @@ MIN_WEIGHT = 1e-300
 
 
 class OperatingPoint(NamedTuple):
-    """The target prior and the costs of errors in an application of a detector.
+    """The prior probability of a target, and the costs of errors, in one application of a detector.
 
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011.
@@ -52,13 +52,13 @@ class OperatingPoint(NamedTuple):
 
     @property
     def effective_prior(self) -> float:
-        r"""The prior with which costs of 1 lead to the same decisions: sigmoid(logit(p) + log(c_miss / c_fa))."""
+        r"""The prior that gives the same decisions if both costs are 1: sigmoid(logit(p) + log(c_miss / c_fa))."""
         miss, false_alarm = self.weights
         return miss / (miss + false_alarm)
 
     @property
     def bayes_threshold(self) -> float:
-        """The log-likelihood ratio above which it costs less to accept: -logit of the effective prior."""
+        """The log-likelihood ratio above which accepting costs less than rejecting: -logit of the effective prior."""
         miss, false_alarm = self.weights
         return log(false_alarm) - log(miss)
 
@@ -79,7 +79,7 @@ def at_least_one_point(points: OperatingPoint | Sequence[OperatingPoint]) -> tup
 
 
 def check_point(point: OperatingPoint) -> OperatingPoint:
-    """Check that the prior is in (0, 1), costs are above 0, and costs times priors do not underflow."""
+    """Check that the prior of ``point`` is in (0, 1), its costs are above 0, and their products do not underflow."""
     if not isinstance(point, OperatingPoint):
         raise ValueError(f"points must be OperatingPoints, such as OperatingPoint(0.01), but got {point!r}.")
     if not 0 < point.p_target < 1:
@@ -94,7 +94,7 @@ def check_point(point: OperatingPoint) -> OperatingPoint:
 
 
 class DetectionCost(NamedTuple):
-    """The detection cost at each operating point, with its error rates and its threshold: float64."""
+    """The detection cost at each operating point, with the error rates and the threshold there: float64."""
 
     cost: Tensor
     """The raw cost, in the unit of c_miss and c_fa."""
@@ -127,8 +127,8 @@ def min_detection_cost(
     `mpcs_torch.metrics.MinDetectionCost` also returns the error rates and the threshold of the minimum. There is no
     ``sample_weight``: errors are counted in whole numbers, so that equal costs can be recognized.
 
-    ``points`` are an `OperatingPoint`, or several: p_target in (0, 1), and costs above 0. ``normalize`` is whether to
-    return the normalised cost instead of the raw cost. The other arguments, errors and warnings are those of
+    ``points`` are one or several `OperatingPoint`, with p_target in (0, 1) and costs above 0. ``normalize`` is whether
+    to return the normalised cost instead of the raw cost. The other arguments, errors and warnings are those of
     `equal_error_rate`, without its method.
 
     Returns:
@@ -149,7 +149,7 @@ def min_detection_cost(
 
 
 def min_cost_of_trials(by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint]) -> DetectionCost:
-    """Compute the minimum cost of each class at each point, and stack them; NaN without targets or non-targets."""
+    """Compute the minimum cost for each class at each operating point; NaN without targets or without non-targets."""
 
     def costs(counts: ErrorCounts) -> list[DetectionCost]:
         vertices = hull_vertices(counts)
@@ -172,9 +172,9 @@ def _stacked(
 
 
 def min_cost_from_counts(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
-    """Compute the minimum cost and its threshold, by the rules for ties of `mpcs_torch.metrics.MinDetectionCost`.
+    """Compute the minimum cost and its threshold, with ties resolved as in `mpcs_torch.metrics.MinDetectionCost`.
 
-    ``vertices`` are the indices of the vertices of the convex hull; one of them has the minimum cost.
+    ``vertices`` are the indices of the thresholds at the vertices of the convex hull, one of which has this cost.
     """
     tied = argmin_cost(counts, point, vertices)
     between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all other thresholds cost more
@@ -193,7 +193,7 @@ def min_cost_from_counts(counts: ErrorCounts, vertices: Tensor, point: Operating
 
 
 def cost_at(counts: ErrorCounts, point: OperatingPoint, threshold: float) -> DetectionCost:
-    """Compute the cost of decisions at ``threshold``, for the operating point ``point``."""
+    """Compute the cost of accepting scores of at least ``threshold``, at the operating point ``point``."""
     value = counts.thresholds.new_tensor(threshold)
     index = torch.searchsorted(counts.thresholds, value).clamp(max=len(counts.thresholds) - 1)
     return _costs_at(counts, point, index)._replace(threshold=value)
@@ -208,7 +208,7 @@ def _costs_at(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Dete
 
 
 def argmin_cost(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Tensor:
-    """Return those of the indices ``index`` whose thresholds have the minimum cost."""
+    """Return those indices of thresholds in ``index`` that have the minimum cost among these."""
     costs = _costs_at(counts, point, index).cost
     # Rounding must not break ties: costs are equal or differ by at least one error.
     return index[costs <= costs.min() * (1 + 1e-12)]
@@ -231,8 +231,8 @@ def actual_detection_cost(
 ) -> Tensor:
     """Compute the detection cost at a given threshold, or at the Bayes threshold of each point; lower is better.
 
-    Without a threshold, ``preds`` are natural-log likelihood ratios, and the excess over `min_detection_cost` is the
-    calibration loss. With a threshold, e.g. from a development set, scores may have any range: a score of at
+    Without ``threshold``, ``preds`` are natural-log likelihood ratios; the excess over `min_detection_cost` is then the
+    calibration loss. With ``threshold``, e.g. from a development set, scores may have any range, and a score of at
     least ``threshold`` (not NaN) is accepted at all operating points. The equation, the other arguments, the result and
     the errors are those of `min_detection_cost`.
 
@@ -262,7 +262,7 @@ def half_total_error_rate(
 ) -> Tensor:
     """Compute the mean of the miss rate and the false-alarm rate at a threshold, in [0, 1]; lower is better.
 
-    It is the raw cost of `actual_detection_cost` at p_target = 0.5, whose Bayes threshold is 0. Arguments, result and
+    This is the raw cost of `actual_detection_cost` at p_target = 0.5; the default threshold is 0. Arguments, result and
     errors are those of `actual_detection_cost`.
 
     Example:
@@ -285,7 +285,7 @@ def half_total_error_rate(
 def cost_of_trials_at(
     by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint], thresholds: Sequence[Sequence[float]]
 ) -> DetectionCost:
-    """Compute the costs of class i at point j with ``thresholds[i][j]``; NaN if targets or non-targets are missing."""
+    """Compute the costs of class i at point j with ``thresholds[i][j]``; NaN without targets or without non-targets."""
 
     def at(row: Sequence[float]) -> Callable[[ErrorCounts], list[DetectionCost]]:
         return lambda counts: [cost_at(counts, *pair) for pair in zip(points, row, strict=True)]
@@ -294,12 +294,12 @@ def cost_of_trials_at(
 
 
 def thresholds_at(points: Sequence[OperatingPoint], threshold: float | None) -> list[float]:
-    """Return the threshold at each point: ``threshold`` or, if it is None, the Bayes threshold of the point."""
+    """Return ``threshold`` for each operating point or, if it is None, the Bayes threshold of the point."""
     return [point.bayes_threshold if threshold is None else float(threshold) for point in points]
 
 
 def check_threshold(threshold: float | None) -> None:
-    """Check that a threshold is a number or None."""
+    """Check that ``threshold`` is a number or None."""
     is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool) and threshold == threshold
     if threshold is not None and not is_number:
         raise ValueError(f"threshold must be a number or None, but got {threshold!r}.")

@@ -1,4 +1,4 @@
-"""Miss and false-alarm rates at every threshold, their convex hull, and a summary from one sort of the scores."""
+"""Miss and false-alarm rates at every threshold, their convex hull, and summary measures of a detector."""
 
 from collections.abc import Sequence
 from typing import Literal, NamedTuple, overload
@@ -59,9 +59,9 @@ def detection_curve(
 
     .. math:: P_{miss}(t) = \frac{|\{s_i < t\}_{targets}|}{T}, \quad P_{fa}(t) = \frac{|\{s_i \ge t\}_{nontargets}|}{N}
 
-    The thresholds are the distinct scores and infinity, so tied scores are accepted together.
+    Scores s >= t of T targets and N non-targets are accepted. The thresholds t are the distinct scores and infinity.
 
-    With classes, the average is ``"none"`` for a list of C curves, or ``"micro"`` for one curve of all N x C scores.
+    With classes, ``average="none"`` gives a list of C curves, and ``"micro"`` one curve of all N x C scores.
     The other arguments, errors and warnings are those of `equal_error_rate`, without its method.
 
     Returns:
@@ -83,14 +83,14 @@ def detection_curve(
 
 
 def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
-    """Compute the vertices of the lower convex hull of the detection curve (the upper one of the ROC).
+    """Compute the vertices of the lower convex hull of the curve of miss rates against false-alarm rates.
 
     A detector that chooses between two thresholds at random reaches any point between two vertices.
 
-    ``preds`` and ``target`` are those of one detector, ``(N,)``, as in `equal_error_rate`.
+    ``preds`` and ``target`` are the ``(N,)`` scores and labels of one detector, as in `equal_error_rate`.
 
     Returns:
-        `ErrorRates` of the vertices, by ascending threshold.
+        The `ErrorRates` at the vertices, by ascending threshold.
 
     References:
         Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
@@ -105,7 +105,7 @@ def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
 
 
 def curve_of_trials(trials: BinaryTrials) -> ErrorRates:
-    """Return the error rates of trials; without targets or non-targets, rates are NaN and both numbers are 0."""
+    """Return the error rates at every threshold. If there are no targets or no non-targets, the rates are NaN."""
     if trials.missing is not None:
         none = trials.labels.sum() * 0
         return ErrorRates(trials.nan, trials.nan, trials.nan, none, none)
@@ -113,18 +113,18 @@ def curve_of_trials(trials: BinaryTrials) -> ErrorRates:
 
 
 class DetectionSummary(NamedTuple):
-    """Measures of how well scores separate targets from non-targets, float64 scalars, and the error counts."""
+    """Measures of how well scores separate targets from non-targets: float64 scalars, and the error counts."""
 
     equal_error: EqualError
-    """The equal error rate on the convex hull; lower is better, at most 1/2."""
+    """The equal error rate, interpolated on the convex hull; lower is better, at most 1/2."""
     area: Tensor
-    """The area under the ROC; higher is better."""
+    """The area under the ROC curve; higher is better."""
     min_costs: list[DetectionCost]
     """The minimum cost at each operating point; lower is better."""
     min_cllr: Tensor
     """The minimum `cllr` in bits, in [0, 1]; lower is better."""
     counts: ErrorCounts
-    """The errors at all thresholds or, if trials are distributed, at the thresholds that the measures need."""
+    """The errors at each threshold; if scores are distributed over processes, only at the thresholds needed."""
     hull: ErrorCounts
     """The errors at the vertices of the convex hull."""
 
@@ -132,10 +132,10 @@ class DetectionSummary(NamedTuple):
 def detection_summary(
     preds: Tensor, target: Tensor, *, points: OperatingPoint | Sequence[OperatingPoint]
 ) -> DetectionSummary:
-    """Compute equal error rate, area under the ROC, minimum costs and minimum `cllr` from one sort of the scores.
+    """Compute equal error rate, area under the ROC curve, minimum costs and minimum `cllr` from one sort of the scores.
 
-    ``preds`` and ``target`` are those of one detector, ``(N,)``; ``points`` may be empty. Rules, errors and warnings
-    are those of `min_detection_cost`.
+    ``preds`` and ``target`` are the ``(N,)`` scores and labels of one detector; ``points`` may be empty. Rules, errors
+    and warnings are those of `min_detection_cost`.
 
     Returns:
         `DetectionSummary`: float64 scalars, and int64 counts ``(K,)``.
@@ -154,7 +154,7 @@ def detection_summary(
 
 
 def summary_from_counts(counts: ErrorCounts, area: Tensor, points: Sequence[OperatingPoint]) -> DetectionSummary:
-    """Compute the summary from the area under the ROC and from error counts, at all thresholds or the needed ones."""
+    """Compute the summary from error ``counts``, the ``area`` under the ROC curve, and operating ``points``."""
     vertices = hull_vertices(counts)
     hull = counts.at(vertices)
     return DetectionSummary(

@@ -23,9 +23,9 @@ EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
 
 
 class EqualError(NamedTuple):
-    """An equal error rate in [0, 1], and the thresholds below and above it (equal if one threshold has this rate).
+    """An equal error rate in [0, 1], and the thresholds just below and above it (equal if a threshold has this rate).
 
-    With ``method="nearest"``, every threshold t with low < t <= high has this rate.
+    With ``method="nearest"``, every threshold t with low < t <= high has the returned rate.
     """
 
     rate: Tensor
@@ -42,20 +42,20 @@ def equal_error_rate(
     average: ClassAverage = "macro",
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the rate at which misses and false alarms are equally frequent, in [0, 1]; lower is better.
+    """Compute the error rate at the threshold where miss and false-alarm rates are equal; in [0, 1], lower is better.
 
     Often no threshold has exactly equal rates. ``"rocch"`` interpolates on the convex hull of the curve: the result is
-    unique, the same for mirrored scores, and at most 1/2; the literature recommends it for small data.
-    ``"interpolated"`` interpolates linearly between the points of the curve. ``"nearest"`` is the mean of both rates at
-    the lowest threshold where they differ least.
+    unique and at most 1/2, and the literature recommends it for small data. ``"interpolated"`` interpolates linearly
+    between the points of the curve. ``"nearest"`` is the mean of both rates at the lowest threshold where they differ
+    least.
 
-    `mpcs_torch.metrics.EqualErrorRate` also returns the thresholds on both sides of the rate. There is no
-    ``sample_weight``: errors are counted in whole numbers, so that equal rates are exactly equal.
+    `mpcs_torch.metrics.EqualErrorRate` also returns the thresholds next to the rate. There is no ``sample_weight``:
+    errors are counted in whole numbers, so that comparisons of rates are exact.
 
     Args:
         preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
-        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Both
-            targets and non-targets must occur, with classes for each class.
+        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Targets
+            and non-targets must both occur (for each class).
         num_classes: None, or C to evaluate each class against the rest.
         method: ``"rocch"``, ``"interpolated"`` or ``"nearest"``, as above.
         average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
@@ -69,7 +69,7 @@ def equal_error_rate(
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     Warns:
-        ReversedScoresWarning: If an area under the ROC is below 1/2.
+        ReversedScoresWarning: If an area under the ROC curve is below 1/2 by more than chance explains.
 
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011, Section 4 (ROCCH-EER).
@@ -86,7 +86,7 @@ def equal_error_rate(
 
 
 def equal_error_of_trials(by_class: Sequence[BinaryTrials], method: EqualErrorMethod) -> EqualError:
-    """Compute the equal error rate of each class, and stack the results; NaN without targets or non-targets."""
+    """Compute the equal error rate of each class, (C,) or a scalar for one; NaN if a kind of trial is missing."""
     values = [
         equal_error_from_counts(trials.errors(), method) if trials.missing is None else EqualError(*[trials.nan] * 3)
         for trials in by_class
@@ -101,12 +101,12 @@ def equal_error_from_counts(counts: ErrorCounts, method: EqualErrorMethod) -> Eq
     after = int((counts.misses * counts.nontargets >= counts.false_alarms * counts.targets).int().argmax())
     if method == "nearest":
         return _nearest_threshold(counts, counts.misses.new_tensor([after - 1, after]))
-    # Keep both ends of the curve: rates are divided by the counts at the ends.
+    # The ends of the curve are kept, because their counts are the denominators of the rates.
     return error_crossing(counts.at(counts.misses.new_tensor([0, after - 1, after, -1])).rates())
 
 
 def _nearest_threshold(counts: ErrorCounts, edge: Tensor) -> EqualError:
-    """Return the mean of both rates at the index in ``edge`` (2,) where they differ less (the first if tied)."""
+    """Return the mean of the miss and false-alarm rates at the index in ``edge`` (2,) where they differ less."""
     gaps = (counts.misses[edge] * counts.nontargets - counts.false_alarms[edge] * counts.targets).abs()
     nearest = edge[int(gaps[1] < gaps[0])]
     rate = (
@@ -117,7 +117,7 @@ def _nearest_threshold(counts: ErrorCounts, edge: Tensor) -> EqualError:
 
 
 def error_crossing(curve: ErrorRates | ErrorCounts) -> EqualError:
-    """Interpolate a curve linearly at the point where both error rates, or both numbers of errors, are equal."""
+    """Interpolate a curve linearly at the point where misses and false alarms are equal, in rate or in number."""
     misses, alarms, thresholds = curve[0].double(), curve[1].double(), curve[2]
     gap = misses - alarms  # rises from a value below 0 to one above 0
     after = (gap >= 0).int().argmax()
@@ -151,10 +151,9 @@ def gaussian_equal_error(
     with the distribution function :math:`\Phi` of the standard normal distribution. The rate is above 1/2 if targets
     have the lower mean.
 
-    With unequal deviations, the likelihood ratio is not monotonic in the score: the class with the larger deviation is
-    more likely in both tails, so the optimal decision is an interval of scores instead of a threshold. On samples,
-    `equal_error_rate` can then be lower than this rate by default (``method="rocch"``), because the convex hull allows
-    randomized decisions; with ``method="interpolated"`` it converges to this rate.
+    If the deviations differ, the likelihood ratio is not monotonic in the score, and the best decision is an interval
+    of scores. Then `equal_error_rate` on samples can be lower than this rate with its default ``method="rocch"``; with
+    ``method="interpolated"`` it converges to this rate.
 
     Args:
         nontarget_mean: The mean of the scores of non-targets, finite. All arguments may be tensors that broadcast.

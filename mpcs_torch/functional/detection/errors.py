@@ -1,4 +1,4 @@
-"""Trials of detectors, and their numbers of misses and false alarms at every threshold.
+"""Trials (scored samples) of detectors, and the numbers of misses and false alarms at every threshold.
 
 Errors are counted in whole numbers, so that comparisons of rates are exact; there is no ``sample_weight``.
 """
@@ -23,16 +23,16 @@ from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 
 
 class ReversedScoresWarning(UserWarning):
-    """Scores seem to be reversed: targets score lower than non-targets more often than by chance."""
+    """Scores seem to be reversed: targets score lower than non-targets more often than chance explains."""
 
 
 class ErrorRates(NamedTuple):
     """Error rates of a detector at each threshold; scores at or above the threshold are accepted."""
 
     p_miss: Tensor
-    """(K,), rising from 0 to 1: the share of targets that are rejected."""
+    """(K,), rising from 0 to 1: the miss rate, the share of targets that are rejected."""
     p_fa: Tensor
-    """(K,), falling from 1 to 0: the share of non-targets that are accepted."""
+    """(K,), falling from 1 to 0: the false-alarm rate, the share of non-targets that are accepted."""
     thresholds: Tensor
     """(K,), ascending: the distinct scores, and infinity."""
     targets: Tensor
@@ -47,7 +47,7 @@ class ErrorRates(NamedTuple):
 
 
 class ErrorCounts(NamedTuple):
-    """Numbers of errors at each threshold: integers, so that comparisons of rates are exact."""
+    """Numbers of misses and false alarms at each of K thresholds: integers, so that comparisons of rates are exact."""
 
     misses: Tensor
     """(K,), int64, rising from 0 to the number of targets."""
@@ -79,14 +79,14 @@ class ErrorCounts(NamedTuple):
 
 
 def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
-    """Validate scores and labels (N,) and count their errors; warn if the scores seem to be reversed."""
+    """Validate scores and labels (N,), and count errors at each threshold; warn if the scores seem to be reversed."""
     counts = count_errors(*checked_scores(preds, target))
     warn_if_reversed(area_under_roc(counts), counts)
     return counts
 
 
 def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
-    """Warn if the ``area`` under the ROC is below 1/2 by more than two standard deviations of random scores."""
+    """Warn if the ``area`` under the ROC curve is below 1/2 by more than two standard deviations of random scores."""
     targets, nontargets = int(counts.targets), int(counts.nontargets)
     deviation = ((targets + nontargets + 1) / (12 * targets * nontargets)) ** 0.5  # Mann and Whitney, 1947
     if area < 0.5 - 2 * deviation:
@@ -95,7 +95,7 @@ def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
 
 
 def area_under_roc(counts: ErrorCounts) -> Tensor:
-    """Compute the share of (target, non-target) pairs where the target scores higher; ties count 1/2. Float64."""
+    """Compute the share of (target, non-target) pairs in which the target scores higher, ties counting 1/2; float64."""
     rejected, misses = counts.false_alarms[:-1] - counts.false_alarms[1:], counts.misses
     lost = rejected.mul_(misses[1:] + misses[:-1]).sum()  # twice the pairs where the target scores lower, plus ties
     doubled = 2 * counts.targets * counts.nontargets
@@ -105,10 +105,9 @@ def area_under_roc(counts: ErrorCounts) -> Tensor:
 def misranked_shares(counts: ErrorCounts, scores: Tensor, labels: Tensor) -> list[Tensor]:
     """Return the share of non-targets above each target, and the share of targets below each non-target.
 
-    Ties count 1/2. The mean over either kind is 1 minus the area under the ROC; variances use these shares: DeLong,
+    Ties count 1/2. Both results are float64, in the order of ``scores`` (N,); ``counts`` are the errors of the same
+    scores. The mean of either result is 1 minus the area under the ROC curve. Variances use these shares: DeLong,
     DeLong, Clarke-Pearson: Comparing the areas under two or more correlated ROC curves, Biometrics 44, 1988.
-
-    Both are float64, in the order of ``scores`` (N,); ``counts`` are the errors of the same trials.
     """
     misses, alarms, thresholds = counts
     at = [
@@ -135,21 +134,21 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def check_both_occur(labels: Tensor, name: str = "") -> None:
-    """Check that both targets and non-targets occur; ``name`` is a suffix for the error message."""
+    """Check that ``labels`` has both targets and non-targets; ``name`` is appended to the error message."""
     missing = missing_kind(labels)
     if missing is not None:
         raise ValueError(f"target must hold targets and non-targets, but holds no {missing}{name}.")
 
 
 def missing_kind(labels: Tensor) -> str | None:
-    """Return the kind of trial that does not occur in bool ``labels`` (N,): "targets", "non-targets" or None."""
+    """Return "targets" if bool ``labels`` (N,) has none, "non-targets" if it has only targets, and None otherwise."""
     if not labels.any():
         return "targets"
     return "non-targets" if labels.all() else None
 
 
 def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
-    """Count the errors of float64 scores and bool labels (N,) at every distinct score and at infinity."""
+    """Count misses and false alarms of float64 scores and bool labels (N,), at each distinct score and infinity."""
     size = len(scores)
     thresholds, misses = scores.new_empty(size + 1), labels.new_empty(size + 1, dtype=torch.int64)
     thresholds[-1], misses[0] = inf, 0
@@ -167,21 +166,21 @@ def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
 
 
 def midpoint(low: Tensor, high: Tensor) -> Tensor:
-    """Return the middle of (low, high]: 0 if both ends are infinite, ``high`` if one is or no float lies between."""
+    """Return the middle of (low, high]: 0 if both are infinite; ``high`` if one is, or if no float lies between."""
     middle = low / 2 + high / 2  # low + high could overflow
     middle = torch.where(middle.isnan(), 0.0, middle)
     return torch.where(middle > low, middle, high)
 
 
 def convex_hull(counts: ErrorCounts) -> ErrorCounts:
-    """Return the errors at the vertices of the lower convex hull; points on its edges are left out."""
+    """Return the errors at the vertices of the lower convex hull of misses against false alarms."""
     return counts.at(hull_vertices(counts))
 
 
 def hull_vertices(counts: ErrorCounts) -> Tensor:
-    """Return the indices of the vertices of the lower convex hull, both ends included: ascending, int64.
+    """Return the indices of the vertices of the lower convex hull of the curve, both ends included: ascending, int64.
 
-    The edges of the hull are the blocks of an isotonic regression (PAV) of the share of targets between thresholds.
+    Each edge of the hull is a block of an isotonic regression (PAV) of the share of targets between thresholds.
     """
     from scipy.optimize import isotonic_regression  # scipy.optimize takes long to import
 
@@ -204,19 +203,19 @@ def _is_on_edge(x0: int, y0: int, x1: int, y1: int, x2: int, y2: int) -> bool:
 
 ClassAverage = Literal["macro", "micro", "none"]
 IGNORED = -1
-"""The label of ignored trials."""
+"""The label of ignored samples."""
 
 
 class TrialBatch(NamedTuple):
-    """A batch of M trials, flattened, with the faults of its values."""
+    """A batch of M scores and labels, flattened, with checks of the values."""
 
     scores: Tensor
     """(M,), or (M, C) with classes; floating point, in the dtype of the input."""
     labels: Tensor
-    """(M,): 1 for targets and 0 for non-targets, or the class; `IGNORED` for ignored trials. int8, or int32 from 128
-    classes on."""
+    """(M,): 1 for targets and 0 for non-targets, or the class; -1 for ignored samples. The dtype is int8, or int32 from
+    128 classes on."""
     faults: tuple[Fault, ...]
-    """One fault for each rule of `trial_rules`, in that order."""
+    """A `Fault`, the check of one validation rule, for each of `trial_rules`, in that order."""
 
 
 def trial_rules(num_classes: int | None) -> tuple[str, str]:
@@ -251,10 +250,10 @@ def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ig
 
 
 class BinaryTrials(NamedTuple):
-    """The trials of one detector; with classes, those of one class against the rest, or of all classes pooled."""
+    """The scores and labels of one detector; with classes, of one class against the rest, or of all classes pooled."""
 
     name: str
-    """The end of messages: " of class c", or empty."""
+    """The end of error messages: " of class c", or empty."""
     scores: Tensor
     """The scores: (M,), float64."""
     labels: Tensor
@@ -262,7 +261,7 @@ class BinaryTrials(NamedTuple):
 
     @property
     def missing(self) -> str | None:
-        """The kind of trial that is missing, "targets" or "non-targets", or None."""
+        """The missing kind of trial: "targets", "non-targets", or None if both occur."""
         return missing_kind(self.labels)
 
     @property
@@ -278,7 +277,7 @@ class BinaryTrials(NamedTuple):
 
 
 def check_split(num_classes: int | None, average: str) -> None:
-    """Check the number of classes and the average."""
+    """Check that ``num_classes`` is None or at least 2, and that ``average`` is known."""
     if num_classes is not None:
         check_num_classes(num_classes)
     check_choice("average", average, ClassAverage)
@@ -287,7 +286,7 @@ def check_split(num_classes: int | None, average: str) -> None:
 def split_batch(
     preds: Tensor, target: Tensor, num_classes: int | None, average: ClassAverage, ignore_index: int | None
 ) -> list[BinaryTrials]:
-    """Check a batch of scores (N, ...) or (N, C, ...) and labels (N, ...), and split it into binary trials."""
+    """Check scores (N, ...) or (N, C, ...) and labels (N, ...), and split them into one detector per class."""
     check_split(num_classes, average)
     batch = flatten_trials(detached(preds), target, num_classes=num_classes, ignore_index=ignore_index)
     raise_first(batch.faults)
@@ -298,7 +297,7 @@ def split_batch(
 
 
 def split_trials(scores: Tensor, labels: Tensor, num_classes: int | None, average: ClassAverage) -> list[BinaryTrials]:
-    """Split the scores and labels of a `TrialBatch` into binary trials, without ignored trials."""
+    """Drop ignored samples, and split scores and labels into one detector per class (or one for all)."""
     if widest_float(scores.device) != torch.float64:
         scores, labels = scores.cpu(), labels.cpu()
     counted = labels != IGNORED
@@ -319,12 +318,12 @@ def stack_classes(values: Sequence[Tensor]) -> Tensor:
 
 
 def class_values(by_class: Sequence[BinaryTrials], statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:
-    """Compute a statistic of each class, and stack the values; NaN if targets or non-targets are missing."""
+    """Compute ``statistic`` for each class, (..., C) or (...) for one; NaN if targets or non-targets are missing."""
     return stack_classes([statistic(trials) if trials.missing is None else trials.nan for trials in by_class])
 
 
 def average_classes(values: Tensor, num_classes: int | None, average: ClassAverage) -> Tensor:
-    """Return the mean of ``values`` over the classes, if ``average`` is ``"macro"``; else ``values`` unchanged."""
+    """Return the mean of ``values`` (..., C) over classes if ``average`` is "macro"; else ``values`` unchanged."""
     return values.mean(dim=-1) if num_classes is not None and average == "macro" else values
 
 
@@ -336,6 +335,6 @@ def value_of_batch(
     average: ClassAverage,
     ignore_index: int | None,
 ) -> Tensor:
-    """Validate a batch, and compute a statistic of each class, or its mean over the classes."""
+    """Validate a batch, and return ``statistic`` for each class, or its mean over the classes."""
     by_class = split_batch(preds, target, num_classes, average, ignore_index)
     return average_classes(class_values(by_class, statistic), num_classes, average)

@@ -23,13 +23,13 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
 
     .. math:: LLR_c = \log \frac{P_c}{1 - P_c} - \log \frac{\pi_c}{1 - \pi_c}
 
-    The ratios do not depend on the class frequencies of the training data, so they apply at any `OperatingPoint`;
-    `cllr` and `actual_detection_cost` with ``num_classes`` evaluate them. For two classes, column 1 is the ratio of
-    targets (class 1) to non-targets. Large ratios stay exact where :math:`1 - P_c` rounds to 0.
+    P are the class probabilities of ``preds``, and :math:`\pi` the ``priors``. The ratios do not depend on the class
+    frequencies of the training data, so they apply at any `OperatingPoint`; `cllr` and `actual_detection_cost` with
+    ``num_classes`` evaluate them. For two classes, column 1 is the ratio of targets (class 1) to non-targets.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` logits or probabilities of the classes, floating point.
-        priors: ``(C,)`` the prior probabilities that the posteriors assume, > 0 with a sum of 1: those of the training
+        priors: ``(C,)`` the prior class probabilities behind ``preds``, > 0 with a sum of 1: those of the training
             data, unless the classifier was corrected for other priors.
         from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
 
@@ -57,10 +57,10 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
 
 
 def _log_odds(logits: Tensor) -> Tensor:
-    """Compute the log odds of each class against the rest: (M, C).
+    """Compute the log odds (M, C) of each class against the rest, from ``logits`` (M, C).
 
-    For the most probable class, the probabilities of the rest are summed. For every other class, the rest has at least
-    1/2, where 1 - P loses no digits.
+    For the most probable class, the probabilities of the other classes are summed. For every other class, 1 - P is at
+    least 1/2 and loses no digits.
     """
     log_probs = logits.log_softmax(dim=1)
     top = log_probs.argmax(dim=1, keepdim=True)
@@ -82,9 +82,9 @@ def cllr(
     .. math:: C_{llr} = \frac{1}{2} \left( \frac{1}{T} \sum_{targets} \log_2(1 + e^{-s}) +
         \frac{1}{N} \sum_{nontargets} \log_2(1 + e^{s}) \right)
 
-    The scores ``preds`` are natural-log likelihood ratios. An infinite ratio on the right side costs nothing; on the
-    wrong side it makes the cost infinite. The other arguments, the shape of the result, errors and warnings are those
-    of `equal_error_rate`, without its method.
+    The scores s in ``preds`` are natural-log likelihood ratios, of T targets and N non-targets. An infinite ratio with
+    the right sign costs nothing; with the wrong sign it makes the cost infinite. The other arguments, the shape of the
+    result, errors and warnings are those of `equal_error_rate`, without its method.
 
     References:
         Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Eq. 20.
@@ -104,10 +104,10 @@ def min_cllr(
     average: ClassAverage = "macro",
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the minimum `cllr` over all rising transforms of the scores, in bits; lower is better, in [0, 1].
+    """Compute the minimum `cllr` over all increasing transforms of the scores, in bits; lower is better, in [0, 1].
 
-    It measures discrimination alone; `cllr` minus this value measures calibration. Scores may be of any range.
-    Arguments, result and errors are those of `cllr`.
+    The minimum measures discrimination, and the rest of `cllr` calibration. Arguments, result and errors are those of
+    `cllr`, but scores may be of any range.
 
     References:
         Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Section 6 (PAV).
@@ -120,28 +120,28 @@ def min_cllr(
 
 
 def cllr_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute `cllr` of binary trials."""
+    """Compute `cllr` from the scores and labels of one detector."""
     trials.errors()  # warns if the scores seem to be reversed
     return cllr_from_scores(trials.scores, trials.labels)
 
 
 def min_cllr_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute `min_cllr` of binary trials."""
+    """Compute `min_cllr` from the scores and labels of one detector."""
     return min_cllr_from_hull(convex_hull(trials.errors()))
 
 
 def cllr_from_scores(scores: Tensor, labels: Tensor) -> Tensor:
-    """Compute Cllr of float64 scores and bool labels (N,)."""
+    """Compute `cllr` from float64 scores and bool labels (N,)."""
     return cllr_from_means(softplus(-scores[labels]).mean(), softplus(scores[~labels]).mean())
 
 
 def cllr_from_means(targets: Tensor, nontargets: Tensor) -> Tensor:
-    """Return `cllr` in bits from two means in nats: ``targets`` of log(1 + e^-s), ``nontargets`` of log(1 + e^s)."""
+    """Return `cllr` in bits from the means in nats of log(1 + e^-s) over targets and log(1 + e^s) over non-targets."""
     return (targets + nontargets) / (2 * log(2))
 
 
 def min_cllr_from_hull(hull: ErrorCounts) -> Tensor:
-    """Compute the minimum of `cllr` from a convex hull; each edge is a block of pool-adjacent-violators (PAV)."""
+    """Compute the minimum of `cllr` from the convex hull of the error counts."""
     rates = hull.rates()
     targets, nontargets = rates.p_miss.diff(), -rates.p_fa.diff()
     ratio = targets.log() - nontargets.log()
@@ -152,7 +152,7 @@ def min_cllr_from_hull(hull: ErrorCounts) -> Tensor:
 
 
 def softplus(x: Tensor) -> Tensor:
-    """Compute log(1 + e^x) to the last digit; torch's own softplus returns x above 20."""
+    """Compute log(1 + e^x) exactly; torch's softplus returns x above 20."""
     return torch.logaddexp(x.new_zeros(()), x)
 
 
@@ -163,10 +163,10 @@ LOG_ODDS = torch.linspace(-9, 9, 361, dtype=torch.float64)
 
 
 class BayesErrors(NamedTuple):
-    """Error rates divided by the error rate of the better constant decision (accept all or reject all)."""
+    """Error rates divided by that of the better constant decision (accept all or reject all)."""
 
     actual: Tensor
-    """(P,): the rates at the Bayes threshold; above 1 if the scores are so miscalibrated that they do harm."""
+    """(P,): the rates at the Bayes threshold; above 1 if poor calibration makes the scores harmful."""
     minimum: Tensor
     """(P,): the rates at the best threshold; in [0, 1]."""
 
@@ -174,11 +174,11 @@ class BayesErrors(NamedTuple):
 def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -> BayesErrors:
     r"""Compute the normalised error rates of natural-log likelihood ratios at each prior; lower is better.
 
-    With the prior :math:`p = \sigma(o)` of log odds :math:`o` and the Bayes threshold :math:`-o`:
+    With the log odds :math:`o`, the prior :math:`p = \sigma(o)` and the Bayes threshold :math:`-o`:
 
     .. math:: \frac{p \, P_{miss}(-o) + (1 - p) P_{fa}(-o)}{\min(p, 1 - p)}
 
-    Every pair of costs is equivalent to a prior, so the curve covers every operating point.
+    Every pair of costs is equivalent to some prior, so the curve covers all operating points.
 
     Args:
         preds: ``(N,)`` natural-log likelihood ratios, floating point.
@@ -206,7 +206,7 @@ def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -
 
 
 def bayes_errors_from_counts(counts: ErrorCounts, log_odds: Tensor) -> BayesErrors:
-    """Compute the normalised Bayes errors from error counts."""
+    """Compute `normalized_bayes_error` from error counts, at each of the ``log_odds`` (P,)."""
     odds = log_odds.to(counts.thresholds)
     # Weights of misses and false alarms, scaled to a minimum of 1, so that tiny priors do not underflow.
     miss, false_alarm = odds.clamp(min=0).exp(), (-odds).clamp(min=0).exp()

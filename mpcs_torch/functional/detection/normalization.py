@@ -1,4 +1,4 @@
-"""Normalisation of scores by the scores of enrolments and test segments against a cohort of impostors."""
+"""Normalisation of scores with statistics of other scores, against impostors (the cohort)."""
 
 from typing import NamedTuple
 
@@ -9,18 +9,18 @@ from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first
 
 
 class CohortStatistics(NamedTuple):
-    """The mean and the standard deviation of the cohort scores of K names, float64 (K,)."""
+    """The mean and the standard deviation of the cohort (impostor) scores of K names: float64 (K,) each."""
 
     mean: Tensor
     deviation: Tensor
 
     def of(self, names: Tensor) -> "CohortStatistics":
-        """Return the statistics for each of N trials, (N,) each; ``names`` (N,) are the indices of their names."""
+        """Return the statistics for N trials, (N,) each; ``names`` (N,) are the indices of the trials' names."""
         return CohortStatistics(self.mean[names], self.deviation[names])
 
 
 class SameScoresError(ValueError):
-    """The cohort scores of a name are all equal, so they cannot normalize."""
+    """All cohort (impostor) scores of a name are equal, so their standard deviation is 0 and cannot divide."""
 
     def __init__(self, name: int) -> None:
         super().__init__(f"preds must hold two scores that differ for each name, but name {name} has none.")
@@ -28,17 +28,16 @@ class SameScoresError(ValueError):
 
 
 def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int | None = None) -> CohortStatistics:
-    """Compute the mean and the standard deviation of the scores of each name against a cohort.
+    """Compute the mean and the standard deviation of the scores of each name against a cohort of impostors.
 
-    A name is an enrolment (a model) or a test segment, scored against impostors. Names may have different numbers of
-    scores n; the deviation divides by n, not n - 1.
+    A name is an enrolment (a speaker model) or a test segment. Names may have different numbers n of scores; the
+    deviation divides by n, not n - 1.
 
     Args:
         preds: ``(M,)`` scores, floating point and finite.
         names: ``(M,)`` integers from 0 to K - 1: the name of each score.
         num_names: K, at least 1; each name must have at least two distinct scores.
-        top: The number of highest scores of each name to use, at least 2: its nearest cohort, for adaptive
-            normalisation. Default: all.
+        top: The number of highest scores of each name to use, at least 2, for adaptive normalisation. Default: all.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above; `SameScoresError` has the name.
@@ -82,10 +81,10 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
 def normalize_scores(
     preds: Tensor, *, enrollment: CohortStatistics | None = None, test: CohortStatistics | None = None
 ) -> Tensor:
-    r"""Subtract from each score the mean of its cohort scores, and divide by their standard deviation.
+    r"""Subtract the mean of cohort (impostor) scores from each score, and divide by their standard deviation.
 
-    This is z-norm with ``enrollment`` alone, t-norm with ``test`` alone, and s-norm with both, which is the mean of the
-    two (adaptive s-norm if `cohort_statistics` used only the top scores):
+    This is z-norm with ``enrollment`` alone, and t-norm with ``test`` alone. With both it is s-norm, the mean of both
+    (adaptive s-norm if `cohort_statistics` used only the top scores):
 
     .. math:: \frac{1}{2} \left( \frac{s - \mu_e}{\sigma_e} + \frac{s - \mu_t}{\sigma_t} \right)
 

@@ -10,30 +10,30 @@ from torch import Tensor
 
 
 class ConcernLike(Protocol):
-    """The interface of `mpcs_torch.ConcernSpec` that the functions use."""
+    """The part of the interface of `mpcs_torch.ConcernSpec` (the costs of errors) that functions use."""
 
     @property
     def concession(self) -> float | None:
-        """The tolerated distance of a confidence from 1: smaller distances are not punished; None if undefined."""
+        """The largest distance of a confidence from 1 that is not punished; None if undefined."""
 
     def matrix(self) -> Tensor:
-        """Return the concern weight of each pair of classes: (C, C)."""
+        """Return the weight of mistaking the true class (row) for another class (column): (C, C)."""
 
     def compact_matrix(self) -> Tensor:
-        """Return `matrix`, as a sparse tensor if there are many classes."""
+        """Return the weights (C, C) of `matrix`, as a sparse tensor if there are many classes."""
 
     def costs(self) -> Tensor:
-        """Return the cost of each decision for each true class: (C, C), or (C, C + A + 1) with A coarse answers."""
+        """Return the cost of each decision (column) for each true class (row): (C, C), or wider with coarse answers."""
 
     def dangerous_pairs(self) -> Tensor:
-        """Return the mask of dangerous pairs of classes: (C, C), bool."""
+        """Return whether mistaking the true class (row) for another class (column) is dangerous: (C, C), bool."""
 
     def over_answers(self, pairs: Tensor) -> Tensor:
-        """Append a column for each of A coarse answers to values of pairs of classes (C, C): (C, C + A)."""
+        """Append columns for A coarse answers (groups of classes) to ``pairs`` (C, C): (C, C + A)."""
 
 
 def as_tensor(values: Any, name: str) -> Tensor:
-    """Return ``values`` unchanged if it is a tensor; convert an array or a list of numbers to a CPU tensor."""
+    """Return ``values`` as a tensor: a tensor unchanged, and an array or a list of numbers on the CPU."""
     if isinstance(values, Tensor):
         return values
     try:
@@ -46,7 +46,7 @@ def as_tensor(values: Any, name: str) -> Tensor:
 
 
 def as_tensors(preds: Any, target: Any, sample_weight: Any = None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Convert scores, labels and optional weights to tensors."""
+    """Convert predictions, labels and optional sample weights to tensors."""
     weight = None if sample_weight is None else as_tensor(sample_weight, "sample_weight")
     return as_tensor(preds, "preds"), as_tensor(target, "target"), weight
 
@@ -57,31 +57,31 @@ def detached(values: Any, name: str = "preds") -> Tensor:
 
 
 def is_spec(concern: object) -> TypeGuard[ConcernLike]:
-    """Return whether ``concern`` is a `ConcernSpec`, by duck typing, since this package does not import the class."""
+    """Return whether ``concern`` has the methods of a `ConcernSpec`, a class that this package does not import."""
     return hasattr(concern, "dangerous_pairs")
 
 
 def no_concern(value: object) -> str:
-    """Return the end of an error message for a ``value`` that is not a spec: its text and, for a path, the loader."""
+    """Return the end of an error message that quotes ``value`` and, for a path, names the loader of specs."""
     text = repr(str(value) if isinstance(value, Path) else value)
     short = text if len(text) <= 100 else f"{text[:97]}..."  # a message quotes at most 100 characters
     return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(value, str | Path) else f"{short}."
 
 
 def concern_weights(concern: Tensor | ConcernLike, *, compact: bool = False) -> Tensor:
-    """Return the matrix of concern weights: from a spec, or ``concern`` itself if it is a tensor."""
+    """Return the matrix of weights from a spec, sparse for many classes if ``compact``; return a tensor unchanged."""
     if is_spec(concern):
         return concern.compact_matrix() if compact else concern.matrix()
     return _concern_tensor(concern)
 
 
 def concern_costs(concern: Tensor | ConcernLike) -> Tensor:
-    """Return the matrix of costs: from a spec, or ``concern`` itself if it is a tensor."""
+    """Return the cost matrix of a spec; return a tensor unchanged."""
     return concern.costs() if is_spec(concern) else _concern_tensor(concern)
 
 
 def concern_pairs(concern: Tensor | ConcernLike) -> Tensor:
-    """Return the mask of dangerous pairs: from a spec, or ``concern`` itself if it is a tensor."""
+    """Return the bool matrix of dangerous pairs of classes of a spec; return a tensor unchanged."""
     return concern.dangerous_pairs() if is_spec(concern) else _concern_tensor(concern)
 
 
@@ -96,14 +96,14 @@ T = TypeVar("T")
 CHUNK = 2**18
 """The number of scores per chunk on the CPU."""
 EVERY_ROW = slice(None)
-"""The slice of all rows, used if rows are not split into chunks."""
+"""The slice of all rows, for work that is not split into chunks."""
 
 
 def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size: int | None = None) -> list[T]:
-    """Apply ``work`` to consecutive chunks of the rows of ``values`` (M, ...), and return the list of results.
+    """Apply ``work`` to consecutive slices of the rows of ``values`` (M, ...), and return the list of results.
 
-    A chunk has ``size`` elements on the CPU, by default `CHUNK`. There is only one chunk in compiled code, and if
-    ``values`` or one of the ``inputs`` of ``work`` requires gradients: autograd keeps all results anyway.
+    A slice has ``size`` elements on the CPU, by default `CHUNK`. All rows are one slice in compiled code, and if
+    ``values`` or ``inputs`` require gradients, because autograd then keeps all results anyway.
     """
     size = 2**26 if not values.is_cpu else size or CHUNK  # small chunks underuse an accelerator
     if torch.compiler.is_compiling() or values.numel() <= size:
@@ -118,6 +118,6 @@ def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size
 def concat_chunks(
     work: Callable[[slice], Sequence[Tensor]], values: Tensor, *, size: int | None = None
 ) -> list[Tensor]:
-    """Apply ``work`` to chunks as in `map_chunks`, and concatenate each of the tensors that it returns."""
+    """Apply ``work`` to slices of rows as in `map_chunks`; return each of its output tensors, concatenated."""
     chunks = map_chunks(work, values, size=size)
     return list(chunks[0]) if len(chunks) == 1 else [torch.cat(parts) for parts in zip(*chunks, strict=True)]

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 CONFIDENCE, LEVEL = 0.95, 0.05
-"""The confidence of intervals, and the level of tests, 1 - CONFIDENCE: higher p-values show no difference."""
+"""The default confidence of intervals, and the default level of tests: a higher p-value is not significant."""
 CONFIDENCE_TEXT = f"{100 * CONFIDENCE:g} %"
 
 
@@ -18,16 +18,16 @@ def check_confidence(value: float, name: str = "confidence") -> None:
 
 
 SUM_TOLERANCE = 1.001e-3
-"""The largest allowed distance from 1: three printed decimals may sum to 0.999, and float32 adds rounding."""
+"""The allowed distance of a sum of probabilities from 1: 0.001 for printed decimals, plus float32 rounding."""
 
 
 def sum_tolerance(dtype: torch.dtype) -> float:
-    """Return the tolerance for the sum of probabilities that have the given dtype."""
+    """Return the allowed distance from 1 of the sum of probabilities of the given dtype."""
     return max(SUM_TOLERANCE, torch.finfo(dtype).eps)
 
 
 def sums_to_1(probs: Tensor) -> bool:
-    """Return whether each row of probabilities (..., C) sums to 1, within the tolerance."""
+    """Return whether each row of ``probs`` (..., C) sums to 1, up to rounding."""
     return bool(((probs.sum(-1) - 1).abs() <= sum_tolerance(probs.dtype)).all())
 
 
@@ -45,7 +45,7 @@ def check_choice(name: str, value: object, choices: Any) -> None:
 
 
 def check_num_classes(num_classes: int) -> None:
-    """Check that there are at least two classes."""
+    """Check that ``num_classes`` is at least 2."""
     if num_classes < 2:
         raise ValueError(f"num_classes must be at least 2, but got {num_classes}.")
 
@@ -55,7 +55,7 @@ MAX_MATRIX_BYTES = 2**31
 
 
 def check_matrix_fits(num_classes: int, itemsize: int) -> None:
-    """Check that there are at least two classes, and that a matrix (C, C) takes at most 2 GiB."""
+    """Check that ``num_classes`` is at least 2, and that (C, C) values of ``itemsize`` bytes take at most 2 GiB."""
     check_num_classes(num_classes)
     size = num_classes**2 * itemsize
     if size > MAX_MATRIX_BYTES:
@@ -78,7 +78,7 @@ def check_beta(beta: float) -> None:
 
 
 def check_concern(concern: Tensor, num_classes: int) -> None:
-    """Check that a dense or sparse matrix of concern weights is (C, C), finite and positive off the diagonal."""
+    """Check that ``concern``, dense or sparse, is (C, C), finite and positive off the diagonal."""
     _check_matrix(concern, num_classes, layouts=(torch.strided, torch.sparse_coo))
     off_diagonal = _off_diagonal(concern)
     if (off_diagonal == 0).any():
@@ -92,7 +92,7 @@ def check_concern(concern: Tensor, num_classes: int) -> None:
 def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) -> None:
     """Check that costs are (C, C), finite and >= 0 off the diagonal, and not all 0 there.
 
-    With ``referral``, more columns may follow: one for each coarse answer, and a last one for the referral.
+    With ``referral``, columns may follow for coarse answers (groups of classes) and, last, for a referral to a person.
     """
     _check_matrix(concern, num_classes, referral=referral)
     costs = (concern.byte() if concern.dtype == torch.bool else concern).clone().fill_diagonal_(0)
@@ -104,7 +104,7 @@ def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) ->
 
 
 def check_pairs(concern: Tensor, num_classes: int) -> None:
-    """Check that ``concern``, a mask of dangerous pairs of classes, is a bool tensor (C, C)."""
+    """Check that ``concern``, which marks dangerous pairs of classes, is a bool tensor (C, C)."""
     if not isinstance(concern, Tensor) or concern.dtype != torch.bool:
         actual = f"dtype {concern.dtype}" if isinstance(concern, Tensor) else repr(concern)
         raise ValueError(
@@ -142,7 +142,7 @@ def _refuse(values: Tensor, bad: Tensor, rule: str) -> None:
 
 
 def check_priors(priors: Tensor, num_classes: int, *, name: str = "priors", above_0: bool = False) -> None:
-    """Check that priors (C,) are >= 0, or above 0 with ``above_0``, and sum to 1."""
+    """Check that ``priors`` (C,) sum to 1 and are >= 0, or > 0 if ``above_0`` is set."""
     if not isinstance(priors, Tensor) or not priors.is_floating_point() or priors.shape != (num_classes,):
         actual = f"{priors.dtype} {tuple(priors.shape)}" if isinstance(priors, Tensor) else repr(priors)
         raise ValueError(f"{name} must be a floating point tensor of shape ({num_classes},), but got {actual}.")
@@ -152,7 +152,7 @@ def check_priors(priors: Tensor, num_classes: int, *, name: str = "priors", abov
 
 
 def check_target(target: Tensor, expected_shape: torch.Size) -> None:
-    """Check that a target has an integer dtype and the expected shape."""
+    """Check that ``target`` has an integer dtype and the shape ``expected_shape``."""
     if target.is_floating_point() or target.is_complex() or target.dtype == torch.bool:
         raise ValueError(f"target must hold integer class indices, but got dtype {target.dtype}.")
     if target.shape != expected_shape:

@@ -1,4 +1,4 @@
-"""Decisions and labels of any supported shape, flattened to M samples, and the most probable classes."""
+"""Decisions and labels of any shape, flattened to M samples, and the most probable classes."""
 
 from typing import NamedTuple
 
@@ -13,15 +13,15 @@ from mpcs_torch.functional.inputs.probabilities import as_two_classes
 
 
 def highest_class(scores: Tensor, dim: int = 1) -> tuple[Tensor, Tensor]:
-    """Return the highest score along dimension ``dim`` (NaN if any is NaN) and its class, the lower one of a tie."""
+    """Return the highest score along ``dim`` (NaN if any is NaN) and its index; in a tie, the lower index."""
     highest, label = scores.max(dim=dim)  # PyTorch documents that the first of several maxima is returned
     return highest, label
 
 
 def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """Return the k highest of the ``scores`` (M, C), (M, k), and their classes, int64; ties go to the lower class.
+    """Return the k highest ``scores`` of each row of (M, C), and their classes (int64): (M, k) each.
 
-    Both are in descending order of the scores, with NaN first. The order of classes with equal scores is not defined.
+    Both descend by score, with NaN first. In a tie for rank k, the lower class is kept; the order of ties is undefined.
     """
     # A sort is faster for few classes, and on accelerators it avoids the synchronization of the check for ties.
     if scores.shape[1] <= 16 or not scores.is_cpu or torch.compiler.is_compiling():
@@ -43,23 +43,23 @@ def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 
 
 REFERRED = -1
-"""The decision code of a referral."""
+"""The integer that stands for a referral: the sample is passed to a person."""
 
 
 class Decisions(NamedTuple):
-    """The decisions for M samples, clamped so that invalid values cannot index out of range."""
+    """The decisions for M samples: classes, coarse answers (groups of classes) or referrals to a person."""
 
     predicted: Tensor
-    """The decisions (M,), int64: 0 to C - 1 for classes, then numbers for coarse answers, and the last for referral."""
+    """(M,), int64: the decision, clamped to a valid column of costs: a class, a coarse answer, or last the referral."""
     labels: Labels
     raw: Tensor
-    """(M,): the int64 decisions as passed in or, for scores, the highest of each sample (NaN if any is NaN)."""
+    """(M,): the int64 decisions as passed in or, for scores, the highest score (NaN if any is NaN)."""
     further: int
-    """The number of decisions other than the C classes: 0 for none, 1 for a referral (code -1), or more with
-    coarse answers too (codes C, C + 1, ...)."""
+    """The number of possible decisions besides the C classes. 0: none; 1: a referral (code -1); more: also coarse
+    answers (codes C, C + 1, ...)."""
 
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
-        """Return one fault for each rule of `decision_rules`, in that order."""
+        """Return a `Fault`, the check of one validation rule, for each of `decision_rules`, in that order."""
         num_classes = self.labels.num_classes
         if self.raw.is_floating_point():
             span = Span(self.raw)
@@ -77,7 +77,7 @@ def decision_rules(num_classes: int, further: int = 0) -> tuple[str, str, str]:
 
 
 def decision_range(num_classes: int, further: int) -> str:
-    """Return the range of valid integer decisions in words, for error messages."""
+    """Return the range of valid integer decisions as text, for error messages."""
     coarse = f", to {num_classes + further - 2} for coarse answers" if further > 1 else ""
     return f"from 0 to {num_classes - 1}" + (f" ({REFERRED} for a referral{coarse})" if further else "")
 
@@ -90,10 +90,10 @@ def flatten_decisions(
     sample_weight: Tensor | None,
     further: int = 0,
 ) -> Decisions:
-    """Check shapes and dtypes, decide for the highest score (the lower class in a tie), and flatten.
+    """Check shapes and dtypes, decide for the highest score (the lower class in a tie), and flatten to M samples.
 
-    If ``further`` is above 0, integer decisions may also be -1 (referral) or a coarse answer (C, C + 1, ...).
-    An accelerator is not synchronized.
+    If ``further`` is above 0, integer decisions may also be -1 (referral to a person) or, from C on, a coarse answer
+    (group of classes). An accelerator is not synchronized.
     """
     check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)

@@ -7,19 +7,19 @@ import torch
 from torch import Tensor
 
 MIN_OF_DANGEROUS_CLASS = 59
-"""The smallest number of samples for which 0 misses show a miss rate below 5 % at confidence 95 %."""
+"""The smallest number of samples with which 0 misses show a miss rate below 5 % at a confidence of 95 %."""
 MAX_KNOWN = 4096
 MAX_DUPLICATE_SHARE = 0.01
-"""The largest share of repeated rows; above it (e.g. votes of a forest), rows of two data sets match by chance."""
+"""The largest share of repeated rows in a data set; above it, rows of two data sets may match by chance."""
 MIN_OVERLAP = 0.05
-"""The smallest share of rows that must also be in another data set to cause a warning."""
+"""A warning is given if at least this share of the rows is also in another data set."""
 
 
 class EvaluationWarning(UserWarning):
-    """A reason why an evaluation may mislead, with a stable code: docs/how-to/misleading-evaluations.md.
+    """A reason why an evaluation may mislead, with a code that docs/how-to/misleading-evaluations.md explains.
 
-    The text begins with the code: ``warnings.filterwarnings("ignore", "E4")`` mutes warnings of a fit,
-    `Result.muted` those of a result, and ``--mute E4`` those of a command.
+    The text begins with the code. To mute the code E4, use ``warnings.filterwarnings("ignore", "E4")`` for a fit,
+    `Result.muted` for a result, and ``--mute E4`` for a command.
 
     Example:
         >>> print(EvaluationWarning("E4", "few samples of malignant (3)"))
@@ -32,14 +32,13 @@ class EvaluationWarning(UserWarning):
         self.page = f"docs/how-to/misleading-evaluations.md#{code.lower()}"
 
     def __str__(self) -> str:
-        """Return the code, the sentence and the address of the page as one text."""
         return f"{self.code}: {self.sentence} ({self.page})"
 
 
 def rare_classes(
     names: Sequence[str], counts: Tensor, dangerous: Tensor, limited: Collection[str] = (), units: str = "samples"
 ) -> list[EvaluationWarning]:
-    """Warn of classes outside ``limited`` with ``dangerous`` errors (C, C) and ``counts`` (C,) of fewer than 59."""
+    """Return a warning if classes outside ``limited`` are dangerous to miss and have fewer than 59 samples."""
     rows = zip(names, counts.tolist(), dangerous.any(dim=1).tolist(), strict=True)
     rare = [f"{name} ({n})" for name, n, is_ in rows if is_ and n < MIN_OF_DANGEROUS_CLASS and name not in limited]
     few = f"{', '.join(rare[:5])}{' and others' if len(rare) > 5 else ''}"
@@ -49,7 +48,7 @@ def rare_classes(
 
 
 def known_rows(hashes: Tensor) -> Tensor:
-    """Return the 4096 smallest distinct ``hashes`` (N,) as a sketch of the rows; empty if too many rows repeat."""
+    """Return the 4096 smallest distinct ``hashes`` (N,) to represent all rows; empty if too many rows repeat."""
     distinct, counts = torch.unique(hashes, return_counts=True)
     repeats = int(counts[counts > 1].sum()) > MAX_DUPLICATE_SHARE * len(hashes)
     kept: Tensor = distinct[: 0 if repeats else MAX_KNOWN].clone()
@@ -57,7 +56,7 @@ def known_rows(hashes: Tensor) -> Tensor:
 
 
 def warn_of_known(known: Tensor, hashes: Tensor, where: str) -> list[EvaluationWarning]:
-    """Warn if rows with ``hashes`` (N,) are also in the data set ``where``, whose `known_rows` are ``known``."""
+    """Return a warning if many rows with ``hashes`` (N,) are in the data set ``where``, given its `known_rows`."""
     is_sketch = len(known) == MAX_KNOWN  # the larger hashes of the other sample are missing
     distinctive = hashes if len(known) and len(known_rows(hashes)) else hashes[:0]
     comparable = distinctive[distinctive <= known[-1]] if is_sketch else distinctive
@@ -67,7 +66,7 @@ def warn_of_known(known: Tensor, hashes: Tensor, where: str) -> list[EvaluationW
 
 
 def hash_rows(rows: Tensor) -> Tensor:
-    """Hash rows (N, C) rounded to float32: (N,), int64, on the CPU; equal rows have equal hashes."""
+    """Return a hash of each row of ``rows`` (N, C), rounded to float32: (N,), int64, on the CPU."""
     bits = (rows.detach().cpu().float() + 0.0).view(torch.int32).long()  # -0.0 becomes 0.0
     return hashed(hashed(bits + (torch.arange(rows.shape[1]) << 32)).sum(dim=1))
 

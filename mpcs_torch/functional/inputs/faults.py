@@ -1,4 +1,4 @@
-"""Checks of the values of a batch: an error is raised at once, or violations are counted without synchronization."""
+"""Checks of the values of a batch, which raise an error, or count violations without waiting for an accelerator."""
 
 import warnings
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from mpcs_torch.functional.inputs.checks import sums_to_1
 
 
 class Span(NamedTuple):
-    """One number per sample and its valid range; NaN is always out of range."""
+    """One number per sample, and the range of valid numbers; NaN is never valid."""
 
     numbers: Tensor
     """The number of each sample: (M,)."""
@@ -20,7 +20,7 @@ class Span(NamedTuple):
     highest: float = inf
 
     def contains_all(self) -> bool:
-        """Return whether all numbers are in range, by checking their minimum and maximum."""
+        """Return whether all numbers are in range."""
         if not self.numbers.numel():
             return True
         lowest, highest = self.numbers.aminmax()  # both are NaN if any number is NaN
@@ -32,30 +32,30 @@ class Span(NamedTuple):
 
 
 def finite(numbers: Tensor) -> Span:
-    """Return ``numbers`` as a span in which every finite value is valid."""
+    """Return ``numbers`` as a span whose range is all finite values."""
     largest = torch.finfo(numbers.dtype).max
     return Span(numbers, -largest, largest)
 
 
 class Fault(NamedTuple):
-    """One validation rule for M samples, and the numbers that decide which samples violate it."""
+    """A validation rule for M samples, and the numbers that show which samples violate it."""
 
     rule: str
-    """The name of the argument and its rule: the beginning of the error message."""
+    """The beginning of the error message: the name of the argument and its rule."""
     values: Tensor
-    """(M,) or (M, C): the values of the samples, which the error message quotes."""
+    """(M,) or (M, C): the argument's values, to quote in the error message."""
     spans: Sequence[Span]
-    """The numbers to check: a sample violates the rule if one of its numbers is out of range. Empty: none can."""
+    """The numbers to check. A sample violates the rule if one of its numbers is out of range; never if empty."""
     counted: Tensor | None = None
     """(M,), bool: the samples to validate; None for all."""
 
     def broken(self) -> Tensor:
-        """Return the mask of violations: (M,), bool."""
+        """Return whether each sample violates the rule: (M,), bool."""
         broken = torch.stack([span.outside() for span in self.spans]).any(dim=0)
         return broken if self.counted is None else broken & self.counted
 
     def raise_if_broken(self) -> None:
-        """Raise a ValueError that quotes the first violation, if any."""
+        """Raise a ValueError that quotes the first sample that violates the rule, if any."""
         broken = self.broken()
         if broken.any():
             sample = int(broken.int().argmax())
@@ -63,7 +63,7 @@ class Fault(NamedTuple):
 
 
 def raise_first(faults: Sequence[Fault]) -> None:
-    """Raise a ValueError that quotes the first violation of any rule; synchronizes an accelerator."""
+    """Raise a ValueError for the first of the rules that a sample violates; waits for an accelerator."""
     for fault in faults:
         for span in fault.spans:
             if not span.contains_all():
@@ -71,13 +71,13 @@ def raise_first(faults: Sequence[Fault]) -> None:
 
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:
-    """Count the violations of each rule without synchronizing an accelerator: int64 (len(faults),)."""
+    """Count the samples that violate each rule, without waiting for an accelerator: int64 (len(faults),)."""
     none = faults[0].values.new_zeros((), dtype=torch.int64)
     return torch.stack([fault.broken().sum() if fault.spans else none for fault in faults])
 
 
 def raise_for_counts(counts: Tensor, rules: Sequence[str]) -> None:
-    """Raise a ValueError for the first rule with violations; synchronizes an accelerator."""
+    """Raise a ValueError for the first of ``rules`` whose count of violations is not 0; waits for an accelerator."""
     for rule, count in zip(rules, counts.tolist(), strict=True):
         if count:
             raise ValueError(f"{rule}, but {count} of the samples since the last reset do not.")
@@ -91,18 +91,18 @@ def _quote(value: Tensor) -> str:
 
 
 class ProbabilitiesWarning(UserWarning):
-    """Logits were passed that look like probabilities."""
+    """Scores were passed as logits, but look like probabilities."""
 
 
 def look_like_probabilities(logits: Tensor) -> bool:
-    """Return whether ``logits`` (M, C) are >= 0 and each row sums to 1; False for M = 1, where this may be chance."""
+    """Return whether ``logits`` (M, C) are >= 0 and each row sums to 1; False for M = 1, which may be chance."""
     if logits.shape[0] < 2 or not (sums_to_1(logits[0]) and bool((logits[0] >= 0).all())):
         return False
     return bool((logits >= 0).all()) and sums_to_1(logits)
 
 
 def warn_of_probabilities(logits: Tensor, counted: Tensor | None = None) -> None:
-    """Warn if logits (M, C) of ``counted`` samples look like probabilities; only on the CPU, to avoid waiting."""
+    """Warn if ``logits`` (M, C) of ``counted`` samples (None: all) look like probabilities; only on the CPU."""
     if not logits.is_cpu or torch.compiler.is_compiling():
         return
     try:

@@ -1,4 +1,4 @@
-"""Per-row arguments: group and cluster names as codes, weights, frequencies and costs."""
+"""Arguments with a value for each row of data: group and cluster names, weights, frequencies and costs."""
 
 from collections.abc import Callable, Mapping
 from math import isnan
@@ -11,16 +11,16 @@ from mpcs_torch.functional.inputs.arrays import as_tensor
 
 
 class Groups(NamedTuple):
-    """A grouping column, such as the speaker or the recording condition of each row."""
+    """The group of each of N rows, such as the speaker or the recording condition."""
 
     names: list[str]
-    """(G,): the distinct names, in order of first occurrence."""
+    """(G,): the distinct group names, in the order of their first occurrence."""
     codes: Tensor
-    """(N,), int64: the index of the name of each row."""
+    """(N,), int64: the index of each row's group in ``names``."""
 
 
 def row_names(argument: str, values: Any, number: int) -> list[str]:
-    """Return the group name of each row; raise a ValueError for a missing name or another number of rows."""
+    """Return ``values`` as a name per row; raise a ValueError for a missing name or a length other than ``number``."""
     plain = values.tolist() if hasattr(values, "tolist") else values
     names = [] if isinstance(plain, str) else list(plain)
     if any(isinstance(name, list) for name in names):
@@ -38,11 +38,11 @@ ROW_RULES: Mapping[str, tuple[str, Callable[[Tensor], Tensor]]] = {
     "frequency": ("a whole number of at least 1", lambda numbers: (numbers >= 1) & (numbers % 1 == 0)),
     "cost": ("finite", torch.isfinite),
 }
-"""The rule for each kind of number that a row may have, and a function that returns which numbers keep the rule."""
+"""The rule of each kind of value, as text, and a function that returns which values obey the rule."""
 
 
 def row_weights(values: Any, number: int) -> Tensor:
-    """Validate the weights of the rows, and return them as float64 (n,) on the CPU."""
+    """Validate one weight for each of ``number`` rows, and return them as float64 (N,) on the CPU."""
     return _row_values("weights", "weight", values, (number,)).double()
 
 
@@ -51,7 +51,7 @@ MAX_REPEATED = 10**8
 
 
 def row_frequencies(values: Any, number: int) -> Tensor:
-    """Validate the numbers of repetitions of the rows, and return them as int64 (n,) on the CPU."""
+    """Validate the number of repetitions of each of ``number`` rows, and return int64 (N,) on the CPU."""
     counts = _row_values("frequencies", "frequency", values, (number,))
     if counts.double().sum() > MAX_REPEATED:
         rule = f"frequencies must sum to at most {MAX_REPEATED}"
@@ -60,7 +60,7 @@ def row_frequencies(values: Any, number: int) -> Tensor:
 
 
 def row_costs(values: Any, number: int, classes: int) -> Tensor:
-    """Validate the cost of each decision for each row, and return the costs as float64 (n, C) on the CPU."""
+    """Validate the cost of each of C decisions for each of ``number`` rows: float64 (N, C) on the CPU."""
     return _row_values("costs", "cost", values, (number, classes)).double()
 
 
@@ -78,7 +78,7 @@ def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Te
 
 
 def group_codes(argument: str, values: Any, number: int) -> Groups:
-    """Return the group of each row as a code, from names that `row_names` validates; return `Groups` unchanged."""
+    """Return the group of each row, from one name per row; return `Groups` unchanged."""
     if isinstance(values, Groups):
         if len(values.codes) != number:
             raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(values.codes)}.")
@@ -89,7 +89,7 @@ def group_codes(argument: str, values: Any, number: int) -> Groups:
 
 
 def codes_by_column(groups: Any, number: int) -> dict[str, Groups]:
-    """Return the `group_codes` of each grouping column, by column name; an empty dict for None."""
+    """Return the `Groups` of each column of ``groups``, by column name; an empty dict for None."""
     if groups is None:
         return {}
     if not isinstance(groups, Mapping):

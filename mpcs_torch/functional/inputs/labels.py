@@ -1,4 +1,4 @@
-"""Labels and sample weights of any supported shape, flattened to M samples that may be assigned to bins."""
+"""Labels and sample weights of any shape, flattened to M samples. The samples may be divided into bins."""
 
 from typing import Any, NamedTuple
 
@@ -13,10 +13,10 @@ WEIGHT_RULE = "sample_weight must be finite and >= 0"
 
 
 class Bins(NamedTuple):
-    """The assignment of M samples to bins."""
+    """The bin of each of M samples; sums are then computed for each bin."""
 
     codes: Tensor
-    """The bin of each sample: (M,), int64, in [0, ``number``)."""
+    """(M,), int64: the index of each sample's bin, from 0 to ``number`` - 1."""
     number: int
     """The number of bins, B; some may be empty."""
 
@@ -30,19 +30,19 @@ class Bins(NamedTuple):
 
 
 class WeightedSum(NamedTuple):
-    """A weighted sum of values over samples, and the sum of the weights: (...) each, float64 (float32 on MPS)."""
+    """A weighted sum of values over samples, and the sum of weights: (...) each, float64 (float32 on MPS)."""
 
     total: Tensor
-    """The sum of the values, each multiplied by its weight."""
+    """The sum of the values, each multiplied by the weight of its sample."""
     weight: Tensor
     """The sum of the weights."""
 
 
 class Labels(NamedTuple):
-    """The labels of M samples, clamped so that invalid values cannot index out of range."""
+    """The labels of M samples, with their weights."""
 
     target: Tensor
-    """The labels clamped to [0, C): (M,), int64."""
+    """(M,), int64: the labels clamped to [0, C), so that invalid labels are valid indices."""
     raw: Tensor
     """The labels as passed in: (M,), int64."""
     num_classes: int
@@ -51,7 +51,7 @@ class Labels(NamedTuple):
     sample_weight: Tensor | None = None
     """The weights: (M,), float64 (float32 on MPS); None if all are 1."""
     bins: Bins | None = None
-    """The bin of each sample; None if sums are over all samples."""
+    """The bin of each sample, for separate sums; None for sums over all samples."""
 
     @property
     def counted(self) -> Tensor:
@@ -86,7 +86,7 @@ class Labels(NamedTuple):
         return weighted.sum() if self.bins is None else self.bins.sum(weighted)
 
     def sum_by(self, codes: Tensor, size: int, values: Tensor | None = None) -> Tensor:
-        """Compute a separate `sum` for each code; ``codes`` (M,) are in [0, size): (size,), or (B, size) with bins."""
+        """Compute a separate `sum` for each code in ``codes`` (M,), below ``size``: (size,), or (B, size) with bins."""
         weighted = self.weight if values is None else self.weighted(values)
         if self.bins is None:
             return Bins(codes, size).sum(weighted)
@@ -94,7 +94,7 @@ class Labels(NamedTuple):
         return Bins(self.bins.codes * size + codes, number * size).sum(weighted).view(number, size)
 
     def find_faults(self) -> tuple[Fault, Fault]:
-        """Return two faults: the labels that violate `label_rule`, and the weights that violate `WEIGHT_RULE`."""
+        """Return two `Fault` checks: that labels are class indices, and that weights are finite and >= 0."""
         in_range = Span(self.raw, 0, self.num_classes - 1)
         counted = None if self.ignored is None else ~self.ignored
         weight = None if self.sample_weight is None else self.weight
@@ -103,7 +103,7 @@ class Labels(NamedTuple):
 
 
 def in_bins(samples: Any, bins: Bins) -> Any:
-    """Return ``samples`` with their bins set to ``bins``; the NamedTuple must have a field ``bins`` or ``labels``."""
+    """Return the NamedTuple ``samples`` with the field ``bins`` (or that of its field ``labels``) replaced."""
     if hasattr(samples, "labels"):
         return samples._replace(labels=samples.labels._replace(bins=bins))
     return samples._replace(bins=bins)
@@ -115,7 +115,7 @@ def label_rule(num_classes: int) -> str:
 
 
 def flatten_labels(target: Tensor, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None) -> Labels:
-    """Flatten integer labels (N, ...) and their weights, without synchronizing an accelerator."""
+    """Flatten labels (N, ...) and weights to M samples, and clamp the labels, without waiting for an accelerator."""
     raw = (target if target.ndim == 1 else target.reshape(-1)).long()
     return Labels(
         raw.clamp(0, num_classes - 1),
@@ -144,7 +144,7 @@ def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
 
 
 def find_bad_weights(samples: Tensor, weight: Tensor | None) -> Fault:
-    """Return a fault for values of ``weight`` (M,) that violate `WEIGHT_RULE`; if it is None, no sample has a fault."""
+    """Return a check that ``weight`` (M,) is finite and >= 0; if it is None, the check always passes."""
     if weight is None:
         return Fault(WEIGHT_RULE, samples, [])
     return Fault(WEIGHT_RULE, weight, [finite(weight)._replace(lowest=0.0)])

@@ -1,4 +1,4 @@
-"""The inputs of training losses, logits with labels or class shares: checked, flattened, and reduced to a loss."""
+"""The inputs of training losses: logits with labels or class probabilities, checked and flattened."""
 
 from math import nan
 from typing import Literal, NamedTuple
@@ -25,18 +25,18 @@ class LossSettings(NamedTuple):
 
 
 class LossBatch(NamedTuple):
-    """The inputs of a loss: M samples of C classes. No method synchronizes an accelerator."""
+    """The inputs of a loss for M samples of C classes. No method waits for an accelerator."""
 
     scores: Tensor
     """Logits (M, C), float32 or float64."""
     target: Tensor
-    """The labels as passed in, (M,), int64; or the share of each class, (M, C), in the dtype of ``scores``."""
+    """The labels as passed in, (M,), int64; or soft targets (M, C), the share of each class, like ``scores``."""
     sample_weight: Tensor | None
     """The weights, (M,), in the dtype of ``scores``; None if all are 1."""
     settings: LossSettings
-    """The settings of the loss; the class weights are in the dtype of ``scores``."""
+    """The settings of the loss; its class weights have the dtype of ``scores``."""
     shape: torch.Size
-    """The shape of the losses with ``reduction="none"``, as in the input."""
+    """The shape of the unreduced losses: that of the labels as passed in."""
 
     @property
     def is_soft(self) -> bool:
@@ -49,7 +49,7 @@ class LossBatch(NamedTuple):
         return torch.where(self.target == self.settings.ignore_index, 0, self.target)
 
     def mass(self) -> Tensor:
-        """Return the weight of each sample in the mean loss, as in `torch.nn.functional.cross_entropy`: (M,)."""
+        """Return the weight (M,) of each sample in the mean loss, as in `torch.nn.functional.cross_entropy`."""
         weight, ignore_index, *_ = self.settings
         if self.is_soft:
             mass = self.scores.new_ones(len(self.scores))
@@ -59,7 +59,7 @@ class LossBatch(NamedTuple):
         return mass if self.sample_weight is None else mass * self.sample_weight
 
     def class_shares(self) -> Tensor:
-        """Return the smoothed class shares of soft targets, multiplied by the class weights: (M, C)."""
+        """Return the class shares (M, C) of soft targets, with label smoothing and times the class weights."""
         weight, _, smoothing, _ = self.settings
         shares = self.target if smoothing == 0 else self.target * (1 - smoothing) + smoothing / self.target.shape[1]
         return shares if weight is None else shares * weight
@@ -71,7 +71,7 @@ class LossBatch(NamedTuple):
         return self._torch_cross_entropy("none")
 
     def mean_cross_entropy(self) -> Tensor:
-        """Return the reduced cross entropy, computed by torch if torch supports the targets and weights."""
+        """Return the cross entropy after ``settings.reduction``, computed by torch if torch supports the inputs."""
         if self.is_soft or self.sample_weight is not None or self.settings.reduction == "none":
             return self.reduced(self.cross_entropy())
         return self._torch_cross_entropy(self.settings.reduction)
@@ -88,7 +88,7 @@ class LossBatch(NamedTuple):
         )
 
     def reduced(self, losses: Tensor) -> Tensor:
-        """Reduce the losses of samples, (M,), which are 0 for ignored samples and include the class weights."""
+        """Apply ``settings.reduction`` to ``losses`` (M,), which are 0 if ignored and include class weights."""
         if self.sample_weight is not None:  # a weight of 0 also drops an infinite loss
             losses = torch.where(self.sample_weight == 0, 0.0, losses * self.sample_weight)
         if self.settings.reduction == "none":
@@ -100,12 +100,12 @@ class LossBatch(NamedTuple):
 
 
 def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
-    """Sum ``logs`` (M, C) over the classes, each weighted by its share; a share of 0 gives 0 even for -inf."""
+    """Return the sum (M,) of ``logs`` (M, C) over classes, weighted by ``shares`` (M, C); a share of 0 gives 0."""
     return torch.where(shares != 0, shares * logs, 0.0).sum(dim=1)
 
 
 def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_weight: Tensor | None) -> LossBatch:
-    """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or with class shares."""
+    """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or soft targets like the logits."""
     weight, ignore_index, label_smoothing, reduction = settings
     if not logits.is_floating_point():
         raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
@@ -146,14 +146,14 @@ def by_class(values: Tensor, classes: int) -> Tensor:
 
 
 def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
-    """Check that int64 labels are classes or ignored; only on the CPU, because an accelerator would wait."""
+    """Check that int64 labels are classes or ``ignore_index``; skipped on an accelerator, which would wait."""
     counted = torch.where(target == ignore_index, 0, target)
     rule = f"target must hold class indices from 0 to {classes - 1}, or ignore_index ({ignore_index})"
     _check_values(rule, counted, classes - 1)
 
 
 def _check_values(rule: str, values: Tensor, highest_allowed: float) -> None:
-    """Check that values are in [0, ``highest_allowed``]; only on the CPU, because an accelerator would wait."""
+    """Check that ``values`` are in [0, ``highest_allowed``]; skipped on an accelerator, which would wait."""
     if not values.is_cpu or not values.numel() or torch.compiler.is_compiling():
         return
     try:
@@ -165,7 +165,7 @@ def _check_values(rule: str, values: Tensor, highest_allowed: float) -> None:
 
 
 def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
-    """Convert sample weights to a tensor and check their shape and, on the CPU, their values."""
+    """Convert sample weights to a tensor; check their shape and, on the CPU, that they are finite and >= 0."""
     sample_weight = as_tensor(sample_weight, "sample_weight")
     check_weight_shape(sample_weight, shape)
     values = sample_weight if sample_weight.is_floating_point() else sample_weight.double()
@@ -174,7 +174,7 @@ def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
 
 
 def check_class_weight(weight: Tensor | None, num_classes: int | None = None) -> Tensor | None:
-    """Convert class weights to a tensor; check that they are (C,), finite and >= 0; synchronizes an accelerator."""
+    """Convert class weights to a tensor, and check that they are (C,), finite and >= 0; waits for an accelerator."""
     if weight is None:
         return None
     weight = as_tensor(weight, "weight")

@@ -1,4 +1,4 @@
-"""Class scores and labels of any supported shape, flattened to M samples."""
+"""Class scores and labels of any shape, flattened to M samples."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -15,10 +15,10 @@ Scale = Literal["logits", "log_probs", "probs"]
 
 
 class Samples(NamedTuple):
-    """A batch of M samples. Invalid values raise no error here; results computed from them are NaN."""
+    """A batch of M samples with scores for C classes. Results from invalid scores are NaN."""
 
     scores: Tensor
-    """The scores as passed in, on the scale ``scale``: (M, C), floating point."""
+    """(M, C), floating point: logits, log-probabilities or probabilities, as ``scale`` names."""
     labels: Labels
     scale: Scale
 
@@ -27,7 +27,7 @@ class Samples(NamedTuple):
         return self if rows is EVERY_ROW else Samples(self.scores[rows], self.labels.at(rows), self.scale)
 
     def wide(self) -> Tensor:
-        """Return the scores (M, C) as float32 or float64; all scores of an ignored sample become 1 / C."""
+        """Return the scores (M, C) as float32 or wider; all scores of an ignored sample become 1 / C."""
         scores = self.scores.to(compute_dtype(self.scores))
         if self.labels.ignored is None:
             return scores
@@ -44,14 +44,14 @@ class Samples(NamedTuple):
         return scores if self.scale == "log_probs" else log_softmax(scores)
 
     def true_class_values(self, values: Tensor) -> Tensor:
-        """Return the value of the true class from each row of ``values`` (M, C): (M,)."""
+        """Return the value in ``values`` (M, C) of each sample's true class: (M,)."""
         return values.gather(1, self.labels.target.unsqueeze(1)).squeeze(1)
 
     def find_faults(self, computed: Tensor | None = None) -> tuple[Fault, Fault, Fault]:
-        """Return a `Fault` for each rule of `sample_rules`, in that order.
+        """Return a `Fault`, the check of one validation rule, for each of `sample_rules`, in that order.
 
-        ``computed`` (M,) are numbers from the softmax of the logits: NaN shows which logits are invalid, without a
-        second look at them.
+        ``computed`` (M,) may be numbers from a softmax of the logits: NaN marks samples with invalid logits, so the
+        logits are not read again.
         """
         label_fault, weight_fault = self.labels.find_faults()
         tolerance = sum_tolerance(self.scores.dtype)
@@ -81,8 +81,7 @@ def log_softmax(scores: Tensor) -> Tensor:
 def _row_wise(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tensor:
     """Apply ``function(tensor, dimension)`` to each row; transpose short rows first, which is five times faster.
 
-    Transposed columns are padded to a multiple of 64, because torch rounds the last few values of a column in another
-    way; with the padding, equal rows give equal bits at any position.
+    The transposed columns are padded to a multiple of 64, so that torch rounds equal rows equally at any position.
     """
     # Rows of fewer than 16 classes do not fill a vector register.
     if not scores.is_cpu or scores.shape[1] >= 16 or torch.compiler.is_compiling():
@@ -92,24 +91,24 @@ def _row_wise(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tens
 
 
 class RowTerms(NamedTuple):
-    """A batch of M samples with the terms of a metric: one number per sample, whose weighted mean is the metric."""
+    """A batch of M samples with one number (term) per sample; a metric is the weighted mean of the terms."""
 
     term: Tensor
-    """The terms (M,): float32 or wider, NaN for invalid logits; or int64 for decisions."""
+    """(M,): the terms, float32 or wider, NaN for invalid logits; or int64 for decisions."""
     labels: Labels
     samples: Samples
 
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
-        """Return one fault for each rule of `sample_rules`, in that order."""
+        """Return a `Fault`, the check of one validation rule, for each of `sample_rules`, in that order."""
         return self.samples.find_faults(self.term if self.term.is_floating_point() else None)
 
     def summed(self) -> WeightedSum:
-        """Return the weighted sum of the terms over the samples: scalars, or (B,) with bins."""
+        """Return the weighted sum of terms, and the sum of weights: scalars, or (B,) if samples are in B bins."""
         return WeightedSum(self.labels.sum(self.term), self.labels.sum())
 
 
 def row_terms(samples: Samples, term: Callable[[Samples], Tensor]) -> RowTerms:
-    """Compute the term of each sample, (M,), without synchronizing an accelerator."""
+    """Apply ``term`` to the samples to get a number for each sample, (M,), without waiting for an accelerator."""
     (terms,) = concat_chunks(lambda rows: [term(samples.at(rows))], samples.scores)
     return RowTerms(terms, samples.labels, samples)
 
@@ -123,7 +122,7 @@ def checked_terms(
     scale: Scale,
     ignore_index: int | None,
 ) -> RowTerms:
-    """Flatten a batch, compute the term of each sample, and validate the values; synchronizes an accelerator."""
+    """Flatten a batch, compute ``term`` for each sample, and validate the values; waits for an accelerator."""
     terms = row_terms(flatten_samples(preds, target, num_classes, scale, ignore_index, sample_weight), term)
     raise_first(terms.find_faults())
     return terms
@@ -140,14 +139,14 @@ def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:
 
 
 def input_scale(from_logits: bool) -> Scale:
-    """Return the name of the scale that the setting ``from_logits`` stands for."""
+    """Return the `Scale` for ``from_logits``: "logits" if True, else "probs"."""
     return "logits" if from_logits else "probs"
 
 
 def as_two_classes(preds: Tensor, target: Tensor, num_classes: int, scale: Scale | None) -> Tensor:
     """Expand binary scores (N, ...) of class 1 to both classes, (N, 2, ...); return other scores unchanged.
 
-    If ``scale`` is None, binary scores are refused: their threshold, 0 or 1/2, is unknown.
+    If ``scale`` is None, raise a ValueError for binary scores, because their threshold (0 or 1/2) is unknown.
     """
     if num_classes != 2 or preds.shape != target.shape or not preds.is_floating_point() or scale == "log_probs":
         return preds
@@ -168,7 +167,7 @@ def flatten_samples(
     ignore_index: int | None = None,
     sample_weight: Tensor | None = None,
 ) -> Samples:
-    """Check shapes and dtypes, and flatten (N, C, ...) to (M, C), without synchronizing an accelerator."""
+    """Check shapes and dtypes, and flatten scores (N, C, ...) to (M, C), without waiting for an accelerator."""
     check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     preds = as_two_classes(preds, target, num_classes, scale)
@@ -178,7 +177,7 @@ def flatten_samples(
 
 
 def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) -> Samples:
-    """Validate scores (N, C, ...) and return them as samples with dummy labels."""
+    """Validate scores (N, C, ...), and return them as `Samples` whose labels are all 0."""
     labels = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
     samples = flatten_samples(preds, labels, num_classes, input_scale(from_logits))
     raise_first(samples.find_faults())

@@ -1,4 +1,4 @@
-"""Soft labels and predictions of any supported shape, flattened to M samples."""
+"""Soft labels (degrees of truth in [0, 1]) and predictions of any shape, flattened to M samples."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -22,32 +22,32 @@ SHARE_RULE = "target must hold shares of annotators that sum to 1, for metrics t
 
 
 class SoftSamples(NamedTuple):
-    """A batch of M samples with a degree of truth for each of C classes."""
+    """A batch of M samples with a soft label and a prediction in [0, 1] for each of C classes."""
 
     preds: Tensor
     """The predictions as passed in: (M, C), floating point."""
     target: Tensor
     """The soft labels as passed in: (M, C)."""
     ignored: Tensor | None
-    """The mask of ignored elements: (M, C), bool; None if no element is ignored."""
+    """(M, C), bool: the values to ignore; None to ignore nothing."""
     weight: Tensor | None
-    """The weights: (M, 1), float64 (float32 on MPS); None if all are 1."""
+    """(M, 1): the sample weights, float64 (float32 on MPS); None if all are 1."""
     bins: Bins | None = None
-    """The bin of each sample; None if sums are over all samples."""
+    """The bin of each sample, for separate sums; None for sums over all samples."""
 
     @property
     def predicted(self) -> Tensor:
-        """The predictions clamped to [0, 1], 0 for ignored elements: (M, C), float64 if an input is, else float32."""
+        """The predictions clamped to [0, 1], 0 where ignored: (M, C), float64 if an input is, else float32."""
         return self._counted(self.preds).clamp(0, 1)
 
     @property
     def actual(self) -> Tensor:
-        """The labels clamped to [0, 1], 0 for ignored elements: (M, C), float64 if an input is, else float32."""
+        """The labels clamped to [0, 1], 0 where ignored: (M, C), float64 if an input is, else float32."""
         return self._counted(self.target).clamp(0, 1)
 
     @property
     def counted(self) -> Tensor:
-        """The mask of elements that are not ignored: (M, C), bool."""
+        """(M, C), bool: the values that are not ignored."""
         return torch.ones_like(self.preds, dtype=torch.bool) if self.ignored is None else ~self.ignored
 
     def _counted(self, values: Tensor) -> Tensor:
@@ -62,7 +62,7 @@ class SoftSamples(NamedTuple):
         return SoftSamples(self.preds[rows], self.target[rows], ignored, weight, bins)
 
     def find_faults(self) -> tuple[Fault, ...]:
-        """Return one fault for each rule of `SOFT_RULES`, in that order."""
+        """Return a `Fault`, the check of one validation rule, for each of `SOFT_RULES`, in that order."""
         target_rule, preds_rule, _ = SOFT_RULES
         weight = None if self.weight is None else self.weight.squeeze(1)
         return (
@@ -72,7 +72,7 @@ class SoftSamples(NamedTuple):
         )
 
     def _spans(self, values: Tensor) -> list[Span]:
-        """Return two range checks: of the minimum and of the maximum of ``values`` (M, C) in each row."""
+        """Return two range checks for each row of ``values`` (M, C): of its minimum and of its maximum."""
 
         def extremes(rows: slice) -> tuple[Tensor, Tensor]:
             degrees = self.at(rows)._counted(values[rows].detach())
@@ -81,9 +81,9 @@ class SoftSamples(NamedTuple):
         return [Span(ends, -ROUNDING, 1 + ROUNDING) for ends in concat_chunks(extremes, values.detach())]
 
     def sums(self, element_values: Callable[["SoftSamples"], Sequence[Tensor]], dtype: torch.dtype) -> list[Tensor]:
-        """Compute weighted sums over the samples in ``dtype``: (C,) each, or (B, C) with bins.
+        """Return weighted sums over the samples, in ``dtype``: (C,) each, or (B, C) if the samples are in B bins.
 
-        ``element_values`` returns the summands (M, C) of some of the samples, one tensor for each sum.
+        ``element_values`` maps some of the samples to the values to sum, (M, C), one tensor for each sum.
         """
 
         def chunk_sums(rows: slice) -> list[Tensor]:
@@ -96,7 +96,7 @@ class SoftSamples(NamedTuple):
         return chunks[0] if len(chunks) == 1 else [torch.stack(sums).sum(0) for sums in zip(*chunks, strict=True)]
 
     def elements(self, dtype: torch.dtype) -> Tensor:
-        """Sum the weights of the elements that are not ignored: (C,), or (B, C) with bins."""
+        """Sum the sample weights of each class, without ignored values: (C,), or (B, C) if samples are in B bins."""
         if self.ignored is not None:
             (elements,) = self.sums(lambda part: [part.counted], dtype)
             return elements
@@ -114,8 +114,7 @@ def flatten_soft(
 ) -> SoftSamples:
     """Check shapes and dtypes, and flatten (N,), (N, C) or (N, C, ...) to (M, C).
 
-    If ``num_classes`` is None, any number of classes is accepted. Values are not checked, so an accelerator is not
-    synchronized.
+    If ``num_classes`` is None, any number of classes is accepted. Values are not checked.
     """
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     ignore = None if ignore is None else as_tensor(ignore, "ignore")
@@ -146,7 +145,7 @@ def _by_class(tensor: Tensor) -> Tensor:
 
 
 def annotator_shares(degrees: Tensor) -> tuple[Tensor, Fault]:
-    """Divide the rows of ``degrees`` (M, C) by their sums; also return a fault for rows whose sum was not about 1."""
+    """Divide the rows of ``degrees`` (M, C) by their sums; also return a check that the sums are about 1."""
     total = degrees.sum(dim=1, keepdim=True)
     tolerance = 0.005 * degrees.count_nonzero(dim=1) + ROUNDING  # shares may have two decimals
     return degrees / total, Fault(SHARE_RULE, degrees, [Span((total.squeeze(1) - 1) / tolerance, -1, 1)])

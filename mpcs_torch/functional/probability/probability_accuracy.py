@@ -1,4 +1,4 @@
-"""Generalized means of predicted (reported) probabilities and of rates measured in bins, and the slope between them."""
+"""Generalized means of the predicted probabilities and of the observed rates of true classes, and their comparison."""
 
 from collections.abc import Callable, Sequence
 from math import inf, isfinite
@@ -21,12 +21,12 @@ from mpcs_torch.functional.probability.scores import (
 
 PER_OCTAVE, OCTAVES = 16, 100
 LOW_CELLS = PER_OCTAVE * OCTAVES
-"""The number of cells of equal ratio into which the lowest grid cell is divided; the first one includes 0."""
+"""The number of parts, each of equal ratio, of the lowest histogram cell; the first part includes 0."""
 BinSpan = Literal["data", "unit"]
 
 
 class MeasuredProbabilities(NamedTuple):
-    """The means of measured rates, and the B bins in ascending order: float64 (float32 on MPS)."""
+    """The generalized means of measured rates, and B bins in ascending order: float64 (float32 on MPS)."""
 
     means: ProbabilityMeans
     low: Tensor
@@ -49,8 +49,8 @@ def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) ->
 
     .. math:: (D_{measured} - R_{measured}) / (D_{reported} - R_{reported})
 
-    NaN if the reported means are equal. The slope is biased upwards for few samples: noise in the rates of small bins
-    spreads the measured means.
+    D is the decisiveness (arithmetic mean), and R the robustness (mean with power -2/3). The slope is NaN if the
+    reported D and R are equal. For few samples it is biased upwards, because noisy rates spread the measured means.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Eq. 3.
@@ -63,7 +63,7 @@ def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) ->
 def measure_terms(
     terms: RowTerms, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
-    """Return the bins and means for samples whose ``terms`` are the probabilities of the true classes."""
+    """Divide the probabilities of true classes, ``terms``, into bins; return the bins and the means of their rates."""
     kept, samples, wide = terms.labels.counted, terms.samples, widest_float(terms.term.device)
     labels = Labels(terms.labels.target[kept], terms.labels.raw[kept], terms.labels.num_classes)
     samples = Samples(samples.scores[kept], labels, samples.scale)
@@ -83,23 +83,23 @@ def measure_terms(
 
 
 class _Histogram(NamedTuple):
-    """The numbers of true classes by probability: V distinct values or grid cells, ascending; (V,) each."""
+    """The number of true classes for each probability: V distinct values or histogram cells, ascending; (V,) each."""
 
     middle: Tensor
     low: Tensor
     high: Tensor
     correct: Tensor
-    """The number of true classes with this probability, int64."""
+    """The number of true classes with each probability, int64."""
 
 
 class _Bins(NamedTuple):
-    """The singular cells, which hold more probabilities than a bin would, and the bins for all other probabilities."""
+    """A partition of probabilities: singular cells, which have more probabilities than a bin, and bins for the rest."""
 
     width: float
     rank: Tensor
-    """(cells,), int64: the index of each cell among the singular cells; -1 for other cells."""
+    """(cells,), int64: the index of each cell of width ``width`` among the singular cells; -1 if not singular."""
     starts: Tensor
-    """(B,), ascending: the lower edges of the bins."""
+    """(B,): the lower edges of the bins, ascending."""
     last: float
     """The upper edge of the last bin, inclusive."""
 
@@ -109,7 +109,7 @@ class _Bins(NamedTuple):
         return int(self.rank.max()) + 1 + len(self.starts)
 
     def owner(self, probs: Tensor) -> Tensor:
-        """Return the index of the cell or bin of each probability (singular cells first); ``number`` if outside all."""
+        """Return the index of each probability's singular cell or, after these, bin; ``number`` if it is in none."""
         rank = self.rank[(probs / self.width).long().clamp(0, len(self.rank) - 1)]
         index = torch.bucketize(probs, self.starts, right=True) - 1
         is_in_bin = (index >= 0) & (probs <= self.last)
@@ -125,7 +125,7 @@ def _measure(
     delta: float | None,
     span: BinSpan,
 ) -> MeasuredProbabilities:
-    """Choose singular cells and bins, and count true classes in each; ``count_others`` counts the other classes."""
+    """Choose bins and singular cells (fuller than a bin), and count true classes; ``count_others`` counts others."""
     wide, total, width = histogram.low.dtype, int(histogram.correct.sum()), delta or 1.0
     cell = (histogram.middle / width).long().clamp(0, round(1 / width) - 1)
     cell_counts = histogram.correct.new_zeros(round(1 / width)).index_add_(0, cell, histogram.correct)
@@ -151,7 +151,7 @@ def _measure(
 
 
 def equal_population(counts: Tensor, bins: int) -> Tensor:
-    """Divide ``counts`` (G,) into bins of about equal population; return the first index of each, ascending from 0."""
+    """Divide ``counts`` (G,) into at most ``bins`` runs of about equal sums; return the first index of each run."""
     total = counts.sum()
     ranks = torch.arange(1, bins, device=counts.device) * total // bins
     starts = torch.searchsorted(counts.cumsum(0), ranks, right=True)
@@ -159,7 +159,7 @@ def equal_population(counts: Tensor, bins: int) -> Tensor:
 
 
 def check_bins(epsilon: float, n_bins: int, delta: float | None, span: str) -> None:
-    """Check the settings of binning: a floor in [0, 1), at least one bin, a delta that divides 1, and a known span."""
+    """Check that ``epsilon`` is in [0, 1), ``n_bins`` at least 1, 1 / ``delta`` a whole number, and ``span`` known."""
     check_floor(epsilon)
     if n_bins < 1:
         raise ValueError(f"n_bins must be at least 1, but got {n_bins}.")
@@ -169,14 +169,14 @@ def check_bins(epsilon: float, n_bins: int, delta: float | None, span: str) -> N
 
 
 def grid_size(cells: int) -> int:
-    """Return the number of cells of the grid: ``cells`` of equal width, of which the lowest is divided further."""
+    """Return the number of cells of a histogram with ``cells`` equal cells, once the lowest cell is divided."""
     return LOW_CELLS + cells - 1
 
 
 def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: int) -> tuple[Tensor, Tensor]:
-    """Count the probabilities (M, C) of true and of other classes in each cell of the grid: int64 (grid_size,) each.
+    """Count the probabilities of true and of other classes in each histogram cell: int64 (grid_size,) each.
 
-    An accelerator is not synchronized.
+    ``probs`` are (M, C), and ``counted`` (M,) are the samples to count. An accelerator is not synchronized.
     """
     scaled = probs.nan_to_num(0).to(widest_float(probs.device)) * cells
     log_cell = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS).floor().long() + LOW_CELLS
@@ -192,7 +192,7 @@ def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: i
 def measure_counts(
     correct: Tensor, incorrect: Tensor, cells: int, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
-    """Return the bins and means, given counts in each cell of the grid (grid_size,); 1 / delta divides ``cells``."""
+    """Return the bins and means from counts per histogram cell (grid_size,). 1 / ``delta`` must divide ``cells``."""
     edges = _edges(cells, correct.device)
     histogram = _Histogram((edges[:-1] + edges[1:]) / 2, edges[:-1], edges[1:], correct)
 
@@ -203,7 +203,6 @@ def measure_counts(
 
 
 def _edges(cells: int, device: torch.device) -> Tensor:
-    """Return the edges of the grid's cells: (grid_size + 1,)."""
     wide = widest_float(device)
     lowest = 2 ** (torch.arange(-LOW_CELLS, 0, device=device, dtype=wide) / PER_OCTAVE) / cells
     lowest[0] = 0
@@ -214,7 +213,7 @@ CURVE_POWERS = tuple(tenth / 10 for tenth in range(-20, 21))
 
 
 class MeanCurve(NamedTuple):
-    """Generalized means in [0, 1] by power: float64 (R,) each."""
+    """Generalized means in [0, 1] for R powers: float64 (R,) each (float32 on MPS)."""
 
     power: Tensor
     reported: Tensor
@@ -238,14 +237,14 @@ def generalized_mean_curve(
 ) -> MeanCurve:
     """Compute the generalized means of reported and measured probabilities for several powers; higher is better.
 
-    Both rise with the power: from robustness (-2/3) over geometric accuracy (0) to decisiveness (1). Where the reported
-    mean is below the measured one, the classifier is underconfident at that power.
+    The means rise with the power: from robustness (-2/3) over geometric accuracy (0) to decisiveness (1). If the
+    reported mean is below the measured mean, the classifier is underconfident at that power.
 
-    ``powers`` are R finite numbers, by default -2 to 2 in steps of 0.1. ``epsilon`` is the floor of probabilities and
-    rates. The other arguments and errors are those of `probability_accuracy`.
+    ``powers`` are R finite numbers. ``epsilon`` is the smallest value of probabilities and rates; smaller ones are
+    raised to it. The other arguments and errors are those of `probability_accuracy`.
 
     Returns:
-        The curve, float32 on MPS; NaN without samples.
+        The curve; NaN without samples.
 
     References:
         George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
@@ -290,10 +289,10 @@ def probability_accuracy(
     r"""Compute geometric accuracy, decisiveness and robustness, reported and measured, and the slope between them.
 
     Reported means are those of `geometric_accuracy`, `decisiveness` and `robustness`; the slope is `calibration_slope`.
-    For measured means, the probabilities of the true classes are divided into bins of equal population. A cell of width
-    ``delta`` that has more of these probabilities than a bin (a singularity, mostly at 1) becomes a separate bin. A bin
-    with :math:`n_b` of the :math:`N` probabilities of true classes, and :math:`m_b` of those of other classes, has the
-    rate :math:`f_b = n_b / (n_b + m_b)`. The measured mean is
+    For the measured means, the probabilities of the true classes are divided into bins of equal population. A cell of
+    width ``delta`` with more of these probabilities than a bin becomes a separate bin (a singularity, mostly at 1).
+    A bin with :math:`n_b` of the :math:`N` probabilities of true classes, and :math:`m_b` of those of other classes,
+    has the rate :math:`f_b = n_b / (n_b + m_b)`. The measured mean with power r is
 
     .. math:: M_r = \left( \frac{1}{N} \sum_b n_b \max(f_b, \epsilon)^r \right)^{1/r}
 
@@ -304,19 +303,19 @@ def probability_accuracy(
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         num_classes: C, at least 2.
         from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
-        epsilon: Floor of probabilities and rates, in [0, 1).
-        n_bins: The maximum number of bins, which is never more than the number of samples.
+        epsilon: The smallest value of probabilities and rates, in [0, 1); smaller values are raised to it.
+        n_bins: The maximum number of bins; there are never more bins than samples.
         delta: The width of a cell, 1 divided by a whole number; None for no singularities.
-        span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes;
-            ``"unit"`` extends the outer bins to 0 and 1; cells of singularities are not extended.
-        cells: None for exact bins, or the number of histogram cells of [0, 1], a multiple of 1 / delta.
+        span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes.
+            ``"unit"`` extends the outer bins to 0 and 1 (but not singularities).
+        cells: None for exact bins; or the number of histogram cells of [0, 1], a multiple of 1 / delta.
         ignore_index: Label of samples to leave out.
 
     Returns:
-        Float64 scalars by name (float32 on MPS): ``geometric_accuracy``, ``decisiveness`` and
+        Float64 scalars by name (float32 on MPS), NaN without samples: ``geometric_accuracy``, ``decisiveness`` and
         ``robustness``, each with the prefixes ``reported_`` and ``measured_``, in [0, 1], higher is better; and
-        ``slope``, above 1 if the classifier is underconfident, below 1 if overconfident. NaN without samples. There is
-        no ``sample_weight``, because bins of equal population count samples.
+        ``slope``, above 1 if the classifier is underconfident, below 1 if overconfident. There is no
+        ``sample_weight``, because bins of equal population count samples.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -348,14 +347,14 @@ def probability_accuracy(
 
 
 def compare_means(reported: ProbabilityMeans, measured: ProbabilityMeans) -> dict[str, Tensor]:
-    """Return the reported means, the measured means, and the calibration slope, by name."""
+    """Return the three reported means, the three measured means, and the calibration slope, by name."""
     named = {"reported": reported, "measured": measured}
     values = {f"{kind}_{name}": value for kind, means in named.items() for name, value in means._asdict().items()}
     return {**values, "slope": calibration_slope(reported, measured)}
 
 
 def check_cells(cells: int | None, delta: float | None) -> None:
-    """Check that the number of cells is a multiple of 1 / delta, or None."""
+    """Check that ``cells`` is None or a multiple of 1 / ``delta``."""
     if cells is None:
         return
     singular = 1 if delta is None else round(1 / delta)

@@ -15,7 +15,7 @@ from mpcs_torch.functional.inputs.probabilities import Samples, Scale, checked_t
 
 
 def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
-    """Return log M_r from ``logs`` and ``weights`` (N,); NaN if all weights are 0. At weight 0, logs must be finite."""
+    """Return the logarithm of the generalized mean of exp(``logs``) with ``weights`` (N,); NaN if all weights are 0."""
     if abs(power) < 1e-8:  # treated as 0, because rounding errors are larger than this difference
         return (weights * logs).sum() / weights.sum()
     return (torch.logsumexp(power * logs + weights.log(), dim=0) - weights.sum().log()) / power
@@ -26,7 +26,7 @@ GEOMETRIC, DECISIVE, ROBUST = POWERS = (0.0, 1.0, -2 / 3)
 
 
 class ProbabilityMeans(NamedTuple):
-    """The three means: scalars in [0, 1], higher is better; robustness <= geometric accuracy <= decisiveness."""
+    """Three generalized means of probabilities: scalars in [0, 1], ascending from robustness to decisiveness."""
 
     geometric_accuracy: Tensor
     decisiveness: Tensor
@@ -42,7 +42,8 @@ def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Ten
     Args:
         probs: ``(N,)`` probabilities of the true classes, floating point.
         power: r, finite. Lower powers give more weight to small probabilities.
-        epsilon: Floor of the probabilities, in [0, 1). With 0, one probability of 0 makes means with r <= 0 zero.
+        epsilon: The smallest probability, in [0, 1); smaller ones are raised to it. With 0, one probability of 0 makes
+            means with r <= 0 zero.
 
     Raises:
         ValueError: If a setting, a dtype or a value breaks its rule above.
@@ -78,7 +79,7 @@ def geometric_accuracy(
 ) -> Tensor:
     """Compute the geometric mean of the probability of the true class; in [0, 1], higher is better.
 
-    If no probability is below epsilon, it is exp(-cross entropy): the cross entropy expressed as a probability.
+    If no probability is below ``epsilon``, this is exp(-cross entropy).
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores; 16-bit types are upcast.
@@ -86,7 +87,7 @@ def geometric_accuracy(
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
         from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
-        epsilon: Floor of the probabilities, in [0, 1).
+        epsilon: The smallest probability, in [0, 1); smaller probabilities are raised to it.
         ignore_index: Label of samples to leave out.
 
     Returns:
@@ -118,7 +119,7 @@ def decisiveness(
 ) -> Tensor:
     """Compute the arithmetic mean of the probability of the true class; in [0, 1], higher is better.
 
-    It is hardly sensitive to probabilities near 0. Arguments, result and errors are those of `geometric_accuracy`.
+    It is hardly sensitive to small probabilities. Arguments, result and errors are those of `geometric_accuracy`.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Section 3 (r = 1).
@@ -143,8 +144,8 @@ def robustness(
 ) -> Tensor:
     """Compute the generalized mean, with power -2/3, of the probability of the true class; in [0, 1], higher is better.
 
-    A few true classes with probabilities near 0 lower it strongly, so it depends more on ``epsilon`` than the other
-    means do. Arguments, result and errors are those of `geometric_accuracy`.
+    A few true classes with probabilities near 0 lower this mean strongly, so it depends much on ``epsilon``. Arguments,
+    result and errors are those of `geometric_accuracy`.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Section 3 (r = -2/3).
@@ -163,7 +164,7 @@ def prob_of_true_class(samples: Samples) -> Tensor:
 
 
 def power_of_true_class(samples: Samples, power: float, epsilon: float) -> Tensor:
-    """Return `floored_powers` of the probability of the true class of each sample: (M,)."""
+    """Return a power (for power 0, the logarithm) of the probability of the true class of each sample: (M,)."""
     return floored_powers(prob_of_true_class(samples), power, epsilon)
 
 
@@ -174,29 +175,29 @@ def floored_powers(probs: Tensor, power: float, epsilon: float) -> Tensor:
 
 
 def mean_from_total(total: Tensor, weight: Tensor, power: float) -> Tensor:
-    """Return the generalized mean, given the ``total`` of the weighted powers and the total ``weight``."""
+    """Return the generalized mean with the exponent ``power``, from the weighted sum of powers and the total weight."""
     mean = total / weight
     return mean.exp() if power == 0 else mean ** (1 / power)
 
 
 def means_from_probs(probs: Tensor, weights: Tensor, epsilon: float) -> ProbabilityMeans:
-    """Return the three generalized means of probabilities with weights."""
+    """Return geometric accuracy, decisiveness and robustness of ``probs`` with ``weights``."""
     return means_of_sums(power_sums(probs, weights, epsilon), weights.sum())
 
 
 def power_sums(probs: Tensor, weights: Tensor, epsilon: float) -> Tensor:
-    """Return the weighted sum of `floored_powers` for each power in `POWERS`: (3,)."""
+    """Return the weighted sums of ``probs``, at least ``epsilon``, to the powers 0 (logarithms), 1 and -2/3: (3,)."""
     powers = [floored_powers(probs, power, epsilon) for power in POWERS]
     return torch.stack([torch.where(weights > 0, weights * power, 0.0).sum() for power in powers])  # 0 * inf is NaN
 
 
 def means_of_sums(sums: Tensor, weight: Tensor) -> ProbabilityMeans:
-    """Return the three means from their power sums (3,) and the total weight."""
+    """Return geometric accuracy, decisiveness and robustness from their power ``sums`` (3,) and the total weight."""
     return ProbabilityMeans(*(mean_from_total(total, weight, power) for total, power in zip(sums, POWERS, strict=True)))
 
 
 def check_floor(epsilon: float) -> None:
-    """Check that ``epsilon``, a lower bound of probabilities, is in [0, 1)."""
+    """Check that ``epsilon``, the smallest probability, is in [0, 1)."""
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon must be from 0 to below 1, but got {epsilon}.")
 
@@ -218,7 +219,7 @@ def _reported(
 
 
 def generalized_mean_loss(batch: LossBatch, power: float) -> Tensor:
-    """Compute the loss of `mpcs_torch.learning.GeneralizedMeanLoss`."""
+    """Compute the loss `mpcs_torch.learning.GeneralizedMeanLoss`, a scalar, with the exponent ``power``."""
     wide = widest_float(batch.scores.device)
     counts = mass = batch.mass().to(wide)
     if batch.is_soft:
@@ -249,9 +250,8 @@ def brier_score(
 
     .. math:: \frac{1}{N} \sum_n \sum_c (p_{nc} - [y_n = c])^2
 
-    ``over_classes`` is ``"sum"`` as in the equation, or ``"mean"`` to divide it by C: the mean squared error of the
-    MPCS paper. The other arguments, the result and the errors are those of `geometric_accuracy`, without its floor
-    ``epsilon``.
+    ``over_classes`` is ``"sum"`` as in the equation, or ``"mean"`` to divide it by C, as the MPCS paper does. The other
+    arguments, the result and the errors are those of `geometric_accuracy`, without ``epsilon``.
 
     References:
         Brier: Verification of forecasts expressed in terms of probability, Monthly Weather Review 78, 1950, Eq. 2.
@@ -269,7 +269,7 @@ def brier_score(
 
 
 def squared_error(samples: Samples) -> Tensor:
-    """Return each sample's sum of squared differences of probabilities and one-hot label: (M,), float64 or float32."""
+    """Return the sum of squared differences of probabilities and one-hot label for each sample: (M,)."""
     # exp(log_softmax) and softmax differ in the last digit; records of training runs contain the former.
     probs = samples.probs() if samples.scale == "probs" else samples.log_probs().exp()
     label = samples.labels.target.unsqueeze(1)
@@ -296,9 +296,9 @@ def cross_entropy(
 
     .. math:: \frac{1}{N} \sum_n -\log p_{n y_n}
 
-    It is `torch.nn.functional.cross_entropy`, summed in float64; probabilities are accepted too. ``normalized``
-    declares logits to be log-probabilities, which saves a `log_softmax`. The other arguments and errors are those of
-    `geometric_accuracy`, without its floor ``epsilon``.
+    This is `torch.nn.functional.cross_entropy`, summed in float64; probabilities are accepted too. ``normalized``
+    states that logits are log-probabilities, which saves a `log_softmax`. The other arguments and errors are those of
+    `geometric_accuracy`, without ``epsilon``.
 
     Returns:
         A float64 scalar (float32 on MPS); NaN without samples, infinite if a true class has probability 0.
@@ -314,7 +314,7 @@ def cross_entropy(
 
 
 def entropy_scale(*, from_logits: bool, normalized: bool) -> Scale:
-    """Return the scale of scores by name; raise a ValueError if ``normalized`` is set but ``from_logits`` is not."""
+    """Return "log_probs" if ``normalized``, else "logits" or "probs"; ``normalized`` needs ``from_logits``."""
     if normalized and not from_logits:
         raise ValueError("normalized=True needs from_logits=True: it declares logits to be log-probabilities.")
     return "log_probs" if normalized else "logits" if from_logits else "probs"

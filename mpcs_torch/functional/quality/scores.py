@@ -1,4 +1,4 @@
-"""The confusion matrix of decisions, and the scores that are computed from its per-class counts."""
+"""The confusion matrix of decisions, and scores such as accuracy, F1 and Matthews correlation."""
 
 from typing import NamedTuple
 
@@ -11,10 +11,10 @@ from mpcs_torch.functional.inputs.faults import raise_first
 
 
 class ClassCounts(NamedTuple):
-    """The weighted numbers of samples of each class, from which scores of decisions are computed."""
+    """The weighted numbers of right decisions, of samples and of decisions for each class."""
 
     counts: Tensor
-    """(..., 3, C), float64 (float32 on MPS); one tensor, because adding to three tensors takes three times as long."""
+    """(..., 3, C): right decisions, samples, decisions, float64 (float32 on MPS). Faster than three tensors."""
 
     @property
     def right(self) -> Tensor:
@@ -23,7 +23,7 @@ class ClassCounts(NamedTuple):
 
     @property
     def true(self) -> Tensor:
-        """The number of samples of each class: (..., C)."""
+        """The number of samples of each true class: (..., C)."""
         return self.counts[..., 1, :]
 
     @property
@@ -33,13 +33,13 @@ class ClassCounts(NamedTuple):
 
 
 def class_counts(confusion: Tensor) -> ClassCounts:
-    """Return the per-class counts of a confusion matrix (..., C, C), whose rows are the true classes."""
+    """Return the counts for each class from a confusion matrix (..., C, C) whose rows are true classes."""
     counts = confusion.to(widest_float(confusion.device))
     return ClassCounts(torch.stack([counts.diagonal(dim1=-2, dim2=-1), counts.sum(-1), counts.sum(-2)], dim=-2))
 
 
 def count_classes(decisions: Decisions) -> ClassCounts:
-    """Compute the `ClassCounts` of decisions, without synchronizing an accelerator: (3, C), or (B, 3, C) with bins."""
+    """Count right decisions, samples and decisions per class: (3, C), or (B, 3, C) if the samples are in B bins."""
     labels, predicted = decisions.labels, decisions.predicted
     true, size = labels.target, labels.num_classes
     sums = [labels.sum_by(true, size, predicted == true), labels.sum_by(true, size), labels.sum_by(predicted, size)]
@@ -73,7 +73,7 @@ def confusion_matrix(
 
 
 def count_pairs(decisions: Decisions) -> Tensor:
-    """Sum the weights of each (true, predicted) pair without synchronization: (C, C), or (B, C, C) with bins."""
+    """Sum the sample weights of each (true, predicted) pair: (C, C), or (B, C, C) if the samples are in B bins."""
     labels, num_classes = decisions.labels, decisions.labels.num_classes
     pair = labels.target * num_classes + decisions.predicted
     counts = labels.sum_by(pair, num_classes * num_classes)
@@ -83,7 +83,7 @@ def count_pairs(decisions: Decisions) -> Tensor:
 def counts_from_batch(
     preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, num_classes: int, ignore_index: int | None
 ) -> ClassCounts:
-    """Return the counts of each class from decisions or, if ``target`` is None, from the confusion matrix ``preds``."""
+    """Return the counts of each class from decisions, or from a confusion matrix ``preds`` if ``target`` is None."""
     if target is not None:
         decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight)
         raise_first(decisions.find_faults())
@@ -111,8 +111,7 @@ def accuracy(
 ) -> Tensor:
     """Compute the share of right decisions; in [0, 1], higher is better.
 
-    torchmetrics and scikit-learn call it (micro) accuracy. The average accuracy of `multiclass_quality_metrics` is
-    defined differently.
+    The average accuracy of `multiclass_quality_metrics` is defined differently.
 
     Args:
         preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
@@ -149,10 +148,10 @@ def class_error_rates(
     num_classes: int,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the share of each class's samples that are misclassified; in [0, 1], lower is better.
+    """Compute the share of the samples of each class that are misclassified; in [0, 1], lower is better.
 
-    Arguments and errors are those of `accuracy`, but without ``target``, ``preds`` may also be a ``(C, C)`` confusion
-    matrix of counts or weights, whose rows are the true classes.
+    Arguments and errors are those of `accuracy`. Without ``target``, ``preds`` must be a ``(C, C)`` confusion matrix of
+    counts or weights, whose rows are the true classes.
 
     Returns:
         Float64 ``(C,)`` (float32 on MPS); NaN for a class without samples.
@@ -182,8 +181,9 @@ def macro_f1(
 
     .. math:: \frac{1}{|K|} \sum_{c \in K} \frac{2 tp_c}{2 tp_c + fp_c + fn_c}
 
-    It equals torchmetrics' and scikit-learn's macro F1. The macro F of `multiclass_quality_metrics` is defined
-    differently, as the F of macro precision and macro recall. Arguments, result and errors are those of `accuracy`.
+    This is the macro F1 of torchmetrics and scikit-learn. K are the classes that occur in labels or decisions. The
+    macro F of `multiclass_quality_metrics` is the F score of macro precision and macro recall. Arguments, result and
+    errors are those of `accuracy`.
 
     Example:
         >>> macro_f1(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
@@ -210,7 +210,7 @@ def matthews_correlation(
 ) -> Tensor:
     r"""Compute the multi-class Matthews correlation of decisions and labels; in [-1, 1], higher is better.
 
-    With :math:`t_c` samples of each class, :math:`p_c` decisions for it, :math:`n` samples and :math:`r` right ones:
+    With :math:`n` samples, :math:`t_c` of class c, :math:`p_c` decisions for c, and :math:`r` right decisions:
 
     .. math:: \frac{r n - \sum_c t_c p_c}{\sqrt{(n^2 - \sum_c t_c^2) (n^2 - \sum_c p_c^2)}}
 
@@ -253,26 +253,26 @@ def multiclass_quality_metrics(
 
     With one-vs-rest counts :math:`tp_c, fp_c, fn_c, tn_c` of each of the C classes:
 
-    - ``average_accuracy``: :math:`\frac{1}{C} \sum_c \frac{tp_c + tn_c}{tp_c + fp_c + fn_c + tn_c}`, which is 1 minus
-      the Hamming loss of the one-hot labels, **not** the share of right decisions; ``error_rate``: 1 minus that;
+    - ``average_accuracy``: :math:`\frac{1}{C} \sum_c \frac{tp_c + tn_c}{tp_c + fp_c + fn_c + tn_c}`, **not** the share
+      of right decisions; ``error_rate``: 1 minus ``average_accuracy``;
     - ``micro_precision`` and ``micro_recall``: :math:`\sum tp_c / \sum (tp_c + fp_c)` and
-      :math:`\sum tp_c / \sum (tp_c + fn_c)` (both equal the share of right decisions); ``micro_fscore``: their F;
+      :math:`\sum tp_c / \sum (tp_c + fn_c)` (both are the share of right decisions); ``micro_fscore``: their F score;
     - ``macro_precision`` and ``macro_recall``: the means of :math:`tp_c / (tp_c + fp_c)` and
       :math:`tp_c / (tp_c + fn_c)` over all C classes, including those that do not occur;
-    - ``macro_fscore``: :math:`(1 + \beta^2) P R / (\beta^2 P + R)` of macro precision and macro recall, **not** the
-      mean of the classes' F that scikit-learn and torchmetrics call macro F (`macro_f1`);
+    - ``macro_fscore``: :math:`(1 + \beta^2) P R / (\beta^2 P + R)` of macro precision P and macro recall R, **not** the
+      mean F score of the classes (`macro_f1`);
     - ``weighted_error_rate``: 1 minus the share of right decisions; ``balanced_error_rate``: 1 minus macro recall.
 
     Args:
         preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
-            highest is the prediction (ties go to the lower class index); or, without ``target``, a ``(C, C)`` confusion
-            matrix of counts or weights, rows true classes.
+            highest is the prediction (ties go to the lower class index). Without ``target``: a ``(C, C)`` confusion
+            matrix of counts or weights, whose rows are true classes.
         target: ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
-        beta: Weight > 0 of recall against precision in F.
+        beta: Weight > 0 of recall against precision in F scores.
         zero_division: The precision of a class that is never predicted, and the recall of an absent class: NaN
-            (as in oneDAL; the means are then NaN), 0 or 1. If precision = recall = 0, F is NaN if this is NaN, else 0.
+            (as in oneDAL; the means are then NaN), 0 or 1. If precision = recall = 0, F is 0, or NaN for NaN.
         ignore_index: Label of samples to leave out.
 
     Returns:
@@ -297,7 +297,7 @@ def multiclass_quality_metrics(
 
 
 def quality_from_counts(counts: ClassCounts, *, beta: float, zero_division: float) -> dict[str, Tensor]:
-    """Return the metrics by name, each of shape (...), from the counts (..., C) of each class."""
+    """Return the metrics of `multiclass_quality_metrics` by name, (...) each, from the ``counts`` of each class."""
     all_right, total = counts.right.sum(-1), counts.true.sum(-1)
     accuracy = _divide(all_right, total, zero_division)
     precision = _divide(counts.right, counts.predicted, zero_division).mean(-1)
@@ -319,7 +319,7 @@ def quality_from_counts(counts: ClassCounts, *, beta: float, zero_division: floa
 
 
 def check_quality_settings(beta: float, zero_division: float) -> None:
-    """Check the weight of recall in F and the value of 0 / 0."""
+    """Check that ``beta`` is finite and above 0, and that ``zero_division`` is NaN, 0 or 1."""
     check_beta(beta)
     check_zero_division(zero_division)
 

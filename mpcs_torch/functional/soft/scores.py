@@ -1,4 +1,4 @@
-"""Precision, recall and F for soft labels (degrees of truth), as from disagreeing annotators, smoothing or mixup."""
+"""Precision, recall and F score for soft labels in [0, 1], as from annotators who disagree, smoothing or mixup."""
 
 from typing import Literal, NamedTuple
 
@@ -12,26 +12,26 @@ from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
 
 SoftAverage = Literal["micro", "macro", "weighted", "none"]
 TNorm = Literal["minimum", "product", "lukasiewicz"]
-"""A fuzzy "and": the degree of truth of a conjunction."""
+"""The name of a T-norm T(p, y), which extends the logical "and" of p and y from 0 and 1 to all values in [0, 1]."""
 
 
 class SoftSums(NamedTuple):
-    """Weighted sums over samples, for each class: (..., C) each."""
+    """Weighted sums over the samples, for each class. Every field has the shape (..., C)."""
 
     shared: Tensor
-    """The sum of T(p, y), by default min(p, y)."""
+    """The sum of T(p, y) over predictions p and labels y. The T-norm T is by default the minimum."""
     predicted: Tensor
     """The sum of the predictions p."""
     actual: Tensor
     """The sum of the labels y."""
     elements: Tensor
-    """The sum of the weights of the elements that are not ignored."""
+    """The sum of the sample weights, without ignored (sample, class) pairs."""
 
 
 def checked_sums(
     preds: Tensor, target: Tensor, sample_weight: Tensor | None, ignore: Tensor | None, num_classes: int, t_norm: TNorm
 ) -> SoftSums:
-    """Validate a batch, and return its `SoftSums`."""
+    """Validate predictions and soft labels, and return their weighted sums for each class."""
     check_choice("t_norm", t_norm, TNorm)
     samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
     raise_first(samples.find_faults())
@@ -39,7 +39,7 @@ def checked_sums(
 
 
 def soft_sums(samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum") -> SoftSums:
-    """Return the `SoftSums` of the samples in a wide dtype, without synchronizing an accelerator."""
+    """Return the weighted sums for each class, in ``dtype``, without synchronizing an accelerator."""
 
     def degrees(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
         predicted, actual = chunk.predicted, chunk.actual
@@ -50,7 +50,6 @@ def soft_sums(samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum
 
 
 def _intersection(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Tensor:
-    """Return the T-norm T(p, y) of each element."""
     if t_norm == "minimum":
         return torch.minimum(p, y)
     p, y = p.to(dtype), y.to(dtype)  # p + 1 loses digits of a small p in float32
@@ -58,10 +57,7 @@ def _intersection(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Te
 
 
 def score_from_sums(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:
-    """Return the F score, of shape (...), from sums (..., C); with the average "none", it has the shape (..., C).
-
-    Beta = 0 gives precision, and an infinite beta recall.
-    """
+    """Return the F score (...), or (..., C) for the average "none". ``beta`` 0 gives precision, and inf recall."""
     actual_share = 1.0 if beta == float("inf") else beta**2 / (1 + beta**2)
     pooled = SoftSums(*(field.sum(-1) for field in sums)) if average == "micro" else sums
     mass = actual_share * pooled.actual + (1 - actual_share) * pooled.predicted
@@ -78,7 +74,7 @@ def score_from_sums(sums: SoftSums, *, beta: float, average: SoftAverage, zero_d
 
 
 def check_soft_settings(num_classes: int, average: str, zero_division: float) -> None:
-    """Check the number of classes, the average, and the value of 0 / 0."""
+    """Check that ``num_classes`` is positive, ``average`` is known, and ``zero_division`` is 0, 1 or NaN."""
     if num_classes < 1:
         raise ValueError(f"num_classes must be at least 1, but got {num_classes}.")
     check_choice("average", average, SoftAverage)
@@ -86,7 +82,7 @@ def check_soft_settings(num_classes: int, average: str, zero_division: float) ->
 
 
 class SoftStatScores(NamedTuple):
-    """Degrees of truth summed over samples, for each class: float64 (C,) each."""
+    """Soft counts of true and false positives and negatives, for each class: (C,) each, float64 (float32 on MPS)."""
 
     tp: Tensor
     fp: Tensor
@@ -108,9 +104,8 @@ def soft_stat_scores(
     .. math::
         TP = \sum T(p, y), \quad FP = \sum p - TP, \quad FN = \sum y - TP, \quad TN = \sum T(1 - p, 1 - y)
 
-    With the minimum as T, FP is the sum of max(p - y, 0), and FN the sum of max(y - p, 0). For labels and
-    predictions of 0 and 1, these are the usual counts for any T. Arguments, errors and references are those of
-    `soft_fbeta`.
+    The sums are over the predictions p and labels y of each class, and T is ``t_norm``. If all p and y are 0 or 1,
+    the results are the usual counts. Arguments, errors and references are those of `soft_fbeta`.
 
     Returns:
         ``(C,)`` each, float64 (float32 on MPS), with gradients.
@@ -129,11 +124,11 @@ def soft_stat_scores(
 
 
 HARD_LABEL = 0.5
-"""The threshold of soft labels: a label above it is positive."""
+"""The threshold of soft labels: a label above 0.5 counts as positive."""
 
 
 def hard_sums(samples: SoftSamples, threshold: float | Tensor) -> SoftSums:
-    """Count predictions above ``threshold``, labels above 0.5, and both, without synchronizing an accelerator."""
+    """Count for each class the predictions above ``threshold``, the labels above 0.5, and the samples with both."""
     wide = widest_float(samples.preds.device)
     limit = threshold.to(samples.preds.device, wide) if isinstance(threshold, Tensor) else threshold
 
@@ -147,7 +142,7 @@ def hard_sums(samples: SoftSamples, threshold: float | Tensor) -> SoftSums:
 
 
 def check_threshold(threshold: float | Tensor, num_classes: int) -> None:
-    """Check that a threshold is not NaN and, if it is a tensor, has one value for each class."""
+    """Check that ``threshold`` is not NaN; a tensor must be floating point with one value for each class."""
     if isinstance(threshold, Tensor) and (threshold.shape != (num_classes,) or not threshold.is_floating_point()):
         raise ValueError(
             f"threshold must be a number or floating point of shape ({num_classes},), "
@@ -158,26 +153,25 @@ def check_threshold(threshold: float | Tensor, num_classes: int) -> None:
 
 
 class FThresholds(NamedTuple):
-    """The best thresholds of the classes: float64 (C,) each."""
+    """The threshold with the highest F score for each class, and that score: (C,) each, float64 (float32 on MPS)."""
 
     threshold: Tensor
     """The threshold of each class; a prediction above it is positive."""
     fscore: Tensor
-    """The F score at that threshold, in [0, 1]."""
+    """The F score of each class at its threshold, in [0, 1]; NaN for a class without positive labels."""
 
 
 def best_f_thresholds(
     preds: Tensor, target: Tensor, ignore: Tensor | None = None, *, num_classes: int, beta: float = 1.0
 ) -> FThresholds:
-    r"""Compute for each class the threshold of predictions with the highest F against labels above 0.5.
+    r"""Compute for each class the threshold of predictions with the highest F score against labels above 0.5.
 
-    All distinct predictions are tried, so the maximum is exact. The threshold is the middle of the interval of optimal
-    thresholds. If several intervals tie, it is the middle of the widest bounded one (the lowest of equally wide ones).
-    Thresholds with the same F here can differ on new data. The threshold is -inf if accepting everything is optimal. A
-    class without a label above 0.5 gets the threshold +inf, and NaN as F.
+    All distinct predictions are tried, so the maximum is exact. Of several intervals of optimal thresholds, the widest
+    bounded interval is used (the lowest in a tie), and its middle is returned. The threshold is -inf if the only
+    optimal interval has no lower end. A class without a label above 0.5 gets the threshold +inf and the F score NaN.
 
-    F on the same data is optimistic: choose thresholds on development data, and evaluate with `hard_f1` on a hold-out.
-    Per-class thresholds maximize macro F; micro F can fall. Arguments and errors are those of `soft_fbeta`.
+    The F score on the same data is optimistic: choose thresholds on development data, and evaluate with `hard_f1` on
+    other data. Thresholds per class can lower micro F. Arguments and errors are those of `soft_fbeta`.
 
     References:
         Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
@@ -201,7 +195,6 @@ def best_f_thresholds(
 
 
 def _best_of_class(predicted: Tensor, is_true: Tensor, beta: float) -> FThresholds:
-    """Return the threshold with the highest F for predictions (M,), chosen as in `best_f_thresholds`, and this F."""
     if not is_true.any():
         return FThresholds(predicted.new_tensor(torch.inf), predicted.new_tensor(torch.nan))
     values, place, total = torch.unique(predicted, return_inverse=True, return_counts=True)
@@ -219,7 +212,7 @@ def _best_of_class(predicted: Tensor, is_true: Tensor, beta: float) -> FThreshol
 
 
 def _midpoint(low: Tensor, high: Tensor) -> Tensor:
-    """Return the middle of the interval [low, high), or ``low`` if no other float lies in it."""
+    """Return the middle of [low, high), or ``low`` if it is infinite or no other float lies in between."""
     middle = low + (high - low) / 2
     return torch.where(low.isinf() | (middle >= high), low, middle)
 
@@ -237,7 +230,7 @@ def soft_precision(
 ) -> Tensor:
     r"""Compute the soft precision :math:`\sum T(p, y) / \sum p`; in [0, 1], higher is better.
 
-    It is the share of the predicted truth that the labels confirm. For arguments, result and errors, see `soft_fbeta`.
+    The sums are over predictions p and labels y, and T is ``t_norm``. All else is as in `soft_fbeta`.
 
     Example:
         >>> import torch
@@ -260,7 +253,7 @@ def soft_recall(
 ) -> Tensor:
     r"""Compute the soft recall :math:`\sum T(p, y) / \sum y`; in [0, 1], higher is better.
 
-    It is the share of the truth in the labels that was predicted. For arguments, result and errors, see `soft_fbeta`.
+    The sums are over predictions p and labels y, and T is ``t_norm``. All else is as in `soft_fbeta`.
 
     Example:
         >>> import torch
@@ -309,24 +302,22 @@ def soft_fbeta(
 
     .. math:: F_\beta = \frac{(1 + \beta^2) \sum T(p, y)}{\beta^2 \sum y + \sum p}, \quad T(p, y) = \min(p, y)
 
-    The value is differentiable except where a prediction equals its label. For labels and predictions of 0 and 1 it is
-    the usual F. With the minimum, it is 1 exactly if predictions equal labels. Other T-norms (intersections of fuzzy
-    sets) do not ensure this, because only the minimum is idempotent: T(x, x) = x.
+    The sums are over predictions p and labels y. If all p and y are 0 or 1, the value is the usual F score. With the
+    minimum as T, the value is 1 exactly if predictions equal labels; other choices of ``t_norm`` do not ensure this.
+    The value is differentiable except where a prediction equals its label.
 
     Args:
-        preds: ``(N,)`` for one class, or ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1]: probabilities of
-            classes or of labels. Further dimensions (time, space) count as samples.
-        target: The same shape, floating point, integer or bool, in [0, 1]. There is no ``ignore_index``: use ``ignore``
-            or ``sample_weight``.
+        preds: ``(N,)`` for one class, or ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1]. Further dimensions
+            (time, space) count as samples.
+        target: The soft labels, of the same shape, floating point, integer or bool, in [0, 1].
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        ignore: The shape of ``preds``, bool: True for each element to leave out.
+        ignore: The shape of ``preds``, bool: True for each value to leave out.
         num_classes: C; 1 for predictions of shape ``(N,)``.
         beta: Weight > 0 of recall against precision.
-        average: ``"micro"`` over all elements, ``"macro"`` for the mean of the classes' values, ``"weighted"`` by the
-            sum of the labels of each class, ``"none"`` for one value per class.
+        average: ``"micro"`` pools all classes; ``"macro"`` is the mean of the classes' values; ``"weighted"`` weighs
+            this mean by the sum of the labels of each class; ``"none"`` returns one value per class.
         zero_division: The value of 0 / 0: 0, 1 or NaN.
-        t_norm: T(p, y), from the largest to the smallest: ``"minimum"``, ``"product"``, or ``"lukasiewicz"``, which is
-            max(p + y - 1, 0).
+        t_norm: The function T: ``"minimum"``, ``"product"``, or ``"lukasiewicz"``, which is max(p + y - 1, 0).
 
     Returns:
         A float64 scalar (float32 on MPS), or ``(C,)`` with ``average="none"``.
@@ -360,11 +351,10 @@ def hard_f1(
 ) -> Tensor:
     """Compute the F1 of predictions above a threshold against labels above 0.5; in [0, 1], higher is better.
 
-    This older score for soft labels ignores the distance between prediction and label. It is optimistic on the data on
-    which `best_f_thresholds` chose the thresholds. It has no gradient.
-    A prediction above ``threshold``, a number or ``(C,)`` numbers, one for each class, is positive. The average
-    ``"weighted"`` weighs classes by the number of positive labels. The other arguments, the shape of the result and
-    errors are those of `soft_fbeta`.
+    A prediction above ``threshold`` counts as positive. ``threshold`` is a number, or ``(C,)`` numbers, one for each
+    class. The score is optimistic on data on which `best_f_thresholds` chose the thresholds, and has no gradient. The
+    average ``"weighted"`` weighs classes by their number of positive labels. The other arguments, the shape of the
+    result and errors are those of `soft_fbeta`.
 
     References:
         Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
@@ -408,12 +398,12 @@ def soft_kl_divergence(
 ) -> Tensor:
     r"""Compute the mean binary Kullback-Leibler divergence of predictions from soft labels; in nats, lower is better.
 
-    0 is perfect. The mean is over all elements of all classes:
+    0 is perfect. The sum is over all n pairs of a prediction p and a label y, of all samples and classes:
 
     .. math:: \frac{1}{n} \sum y \log \frac{y}{p} + (1 - y) \log \frac{1 - y}{1 - p}
 
-    Predictions are clamped to [epsilon, 1 - epsilon], with ``epsilon`` from 0 to below 1/2. If it is 0, the mean is
-    infinite if a prediction is 0 or 1 and its label differs. The other arguments and errors are those of `soft_fbeta`.
+    Predictions are clamped to [epsilon, 1 - epsilon], with ``epsilon`` from 0 to below 1/2. With 0, a prediction of 0
+    or 1 with a different label makes the mean infinite. Other arguments and errors are those of `soft_fbeta`.
 
     Returns:
         A float64 scalar (float32 on MPS), with gradients; NaN if every element is ignored.
@@ -434,7 +424,7 @@ def soft_kl_divergence(
 
 
 def divergence_sums(samples: SoftSamples, epsilon: float) -> WeightedSum:
-    """Sum the divergences of all elements that are not ignored, without synchronizing an accelerator."""
+    """Sum the divergences of predictions from labels, and their weights, without synchronizing an accelerator."""
     wide = widest_float(samples.preds.device)  # 1 - 1e-8 is 1 in float32
 
     def divergences(chunk: SoftSamples) -> tuple[Tensor]:
@@ -448,12 +438,12 @@ def divergence_sums(samples: SoftSamples, epsilon: float) -> WeightedSum:
 
 
 def check_epsilon(epsilon: float) -> None:
-    """Check that epsilon is from 0 to below 0.5."""
+    """Check that ``epsilon`` is from 0 to below 0.5."""
     if not 0 <= epsilon < 0.5:
         raise ValueError(f"epsilon must be from 0 to below 0.5, but got {epsilon}.")
 
 
 def _divergence(p: Tensor, y: Tensor) -> Tensor:
-    """Return y log(y / p) of each element. If y is 0, the value and its gradient are 0 for every p."""
+    """Return y log(y / p) for each pair; if y is 0, the value and its gradient are 0 for every p."""
     is_positive = y > 0
     return y * (torch.where(is_positive, y, 1.0).log() - torch.where(is_positive, p, 1.0).log())
