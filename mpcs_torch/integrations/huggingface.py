@@ -48,7 +48,7 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
     flattened as in `loss_function`. Samples with the padding label -100 are ignored.
 
     Args:
-        metrics: The metrics by name, which take logits and compute a scalar each. They are copied. If the model returns
+        metrics: The metrics by name, which take logits and compute a scalar each; copies are used. If the model returns
             several outputs, the first output must be the logits.
 
     Raises:
@@ -94,9 +94,9 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
     With gradient accumulation, the weight of each batch is the number of its labels other than -100.
 
     Args:
-        loss: A function of logits ``(M, C)`` and labels ``(M,)``, which are flattened from logits ``(N, C)`` or
-            ``(N, ..., C)`` and labels ``(N,)`` or ``(N, ...)``; soft labels have the shape of the logits. It must
-            return the mean over samples and ignore labels of -100, as `SoftmaxMarginLoss` does.
+        loss: A function of logits ``(M, C)`` and labels ``(M,)``, or soft labels ``(M, C)``, that returns the mean over
+            samples and ignores labels of -100, as `SoftmaxMarginLoss` does. Logits ``(N, ..., C)`` and labels
+            ``(N, ...)`` are flattened before.
 
     Raises:
         HuggingFaceError: In training, if the shapes of logits and labels do not match.
@@ -124,12 +124,12 @@ class SelectCheckpoint(TrainerCallback):
     """Pass the model's state dict to a `CheckpointSelector` after each evaluation during training.
 
     After training, load the best checkpoint with ``model.load_state_dict(selector.load_best())``. A checkpoint has the
-    number of its epoch, from 1, if ``eval_strategy="epoch"`` (an epoch that ``max_steps`` ends early counts, too), else
-    that of its optimizer step. In a distributed run, rank 0 writes while the other ranks wait.
+    number of its optimizer step or, if ``eval_strategy="epoch"``, the number of its epoch, from 1. An epoch that
+    ``max_steps`` ends early counts, too. In a distributed run, rank 0 writes while the other ranks wait.
 
     To resume, use the Trainer's checkpoints. With ``eval_strategy="epoch"`` and ``save_strategy="steps"``, the Trainer
-    saves the last step of an epoch before its evaluation. A run resumed from there would skip the evaluation, and also
-    a step of `MPCSLR` or `ReduceLROnPlateau`. So this callback defers such a checkpoint until after the evaluation.
+    saves the last step of an epoch before its evaluation. A run resumed from this checkpoint would skip the evaluation,
+    and a step of `MPCSLR` or `ReduceLROnPlateau`. So this callback defers the checkpoint until after the evaluation.
 
     Args:
         selector: The selector. Its rule names metrics as ``compute_metrics`` does, with or without the prefix
@@ -175,7 +175,7 @@ class SelectCheckpoint(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002
         **kwargs: Any,
     ) -> None:
-        """Update the selector with the metrics, numbered by epoch, or by step if evaluations do not follow epochs."""
+        """Update the selector with the metrics and the number of the epoch, or of the step (see the class)."""
         if not self._is_training or state.global_step == 0:  # eval_on_start
             return
         metrics: Mapping[str, float] = kwargs["metrics"]
@@ -188,7 +188,7 @@ class SelectCheckpoint(TrainerCallback):
 
 
 def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Flatten logits (N, ..., C), and labels (N, ...) or soft labels (N, ..., C), to a row for each label."""
+    """Flatten logits (N, ..., C) to (M, C), and labels (N, ...) to (M,) or soft labels (N, ..., C) to (M, C)."""
     shape = logits.shape[:-1]
     if logits.ndim > 1 and labels.shape in (shape, (*shape, 1)):
         return logits.flatten(0, -2), labels.flatten()
@@ -206,7 +206,7 @@ def _is_never_distributed() -> bool:
 
 
 def _ranked_name(name: str, metric: Metric) -> str:
-    """Return ``name``, with the suffix that the Trainer needs to know the direction of the metric."""
+    """Return ``name``, with the suffix ``_loss`` if lower is better; raise an error for a misleading name."""
     if metric.higher_is_better is False:
         return name if name.endswith("loss") else f"{name}_loss"
     if name.endswith("loss"):

@@ -29,7 +29,7 @@ __all__ = ["IgniteError", "SelectCheckpoint", "TorchMetric"]
 
 
 class IgniteError(MpcsError, ValueError):
-    """A state belongs to another metric."""
+    """A state dict is that of another metric."""
 
 
 class TorchMetric(IgniteMetric):
@@ -127,7 +127,7 @@ class SelectCheckpoint:
         trainer: The training engine, whose epoch is the number of the checkpoint.
 
     Raises:
-        MissingMetricError: A ValueError, from the evaluator's run, if a metric of the rule is not attached to it.
+        MissingMetricError: A ValueError, from the evaluator's run, if a metric of the rule is not attached.
 
     Example:
         >>> import tempfile

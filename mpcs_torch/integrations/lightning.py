@@ -39,7 +39,7 @@ class SelectCheckpoint(Checkpoint):
     The attribute ``selector`` is the selector, which records all values logged in validation. The files are complete
     Lightning checkpoints. Pass ``selector.folder / selector.best.file`` to ``Trainer.fit(ckpt_path=...)`` or to
     ``load_from_checkpoint``, with ``weights_only=True``, or use ``selector.load_best()["state_dict"]``. In a
-    distributed run, rank 0 writes while the others wait. The Trainer adds no default `ModelCheckpoint`.
+    distributed run, rank 0 writes while the other ranks wait. The Trainer adds no default `ModelCheckpoint`.
 
     Lightning saves checkpoints before it steps schedulers that monitor a metric, and a resumed run skips this step.
     This callback takes the step, so that a resumed run has the same learning rates as an uninterrupted run.
@@ -67,7 +67,7 @@ class SelectCheckpoint(Checkpoint):
     def __init__(self, folder: str | Path, rule: SelectionRule, **options: Any) -> None:
         self.selector = CheckpointSelector(folder, rule, **options)
         self._logged: dict[str, float] = {}
-        """The logged values in the checkpoint from which the run resumed; schedulers may monitor them."""
+        """The logged values, by name, in the checkpoint from which the run resumed."""
 
     def on_save_checkpoint(
         self,
@@ -102,7 +102,7 @@ class SelectCheckpoint(Checkpoint):
             trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
 
     def on_validation_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Update the selector, except in a sanity check, a fast development run or a validation outside of training."""
+        """Update the selector with the logged values, except in a sanity check, a fast run or outside of training."""
         if trainer.state.fn != "fit" or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
         logged = trainer._logger_connector.metrics["callback"]  # callback_metrics is an epoch behind in training

@@ -51,29 +51,29 @@ class LabelError(MpcsError, ValueError):
 def concern_scorer(
     metric: str | Metric, concern: ConcernSpec, *, refer_value: str | float | None = None, **settings: Any
 ) -> "ConcernScorer":
-    """Return a scorer for which higher is better: if lower is better for the metric, its value is negated.
+    """Return a scorer for which higher is better: if lower is better for ``metric``, the score is its negative value.
 
-    Text labels are class names of the concern. Integer labels are class indices; but if all class names are integers,
-    as in ``ConcernSpec(10)``, they are class names. Boolean labels are the names "False" and "True" if the concern has
-    one of these classes, otherwise 0 and 1. The order of the estimator's ``classes_`` does not matter, and a class that
-    was not seen in training has probability 0.
+    Text labels are class names of the concern. Integer labels are class indices, unless all class names are integers,
+    as in ``ConcernSpec(10)``: then integer labels are class names. Boolean labels are the names "False" and "True" if
+    the concern has one of these classes, otherwise 0 and 1. The order of the estimator's ``classes_`` does not matter.
+    A class that was not seen in training has probability 0.
 
     The scorer supports metadata routing and everything else that scorers from `sklearn.metrics.make_scorer` do. With a
-    metric of decisions, it can tune the threshold of `TunedThresholdClassifierCV`.
+    metric of decisions, the scorer can tune the threshold of `TunedThresholdClassifierCV`.
 
     Args:
         metric: The name (from ``mpcs metrics``) of a metric of decisions or probabilities, or a torchmetrics `Metric`
             of probabilities ``(N, C)`` and class indices ``(N,)``. Such a `Metric` must not have ``from_logits=True``.
             Metrics of decisions use ``estimator.predict``.
-        concern: The classes and the costs of errors. It is also passed to metrics given by name.
+        concern: The classes and the costs of errors, which metrics given by name use, too.
         refer_value: The return value of ``estimator.predict`` for a referral (`DecisionRuleClassifier`); it must not be
             a label. Metrics of dangerous errors, coverage and mean concern accept referrals. ``expected_concern``
-            accepts them if they have a cost (``ConcernSpec.refer``). Other metrics of decisions do not accept them.
+            accepts referrals with a cost (``ConcernSpec.refer``). Other metrics of decisions accept no referrals.
         **settings: Settings of a metric given by name, for example ``k=3``.
 
     Raises:
-        ScorerError: If the metric takes other inputs, lacks one of the ``settings``, or has no direction.
-        ValueError: If a setting breaks a rule of the metric.
+        ScorerError: If the metric takes other inputs, lacks a setting, or does not define if higher is better.
+        ValueError: If a setting is invalid.
 
     Example:
         >>> from sklearn.datasets import load_iris
@@ -181,8 +181,8 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
 class _EveryClass(OutlierMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator that gets the probabilities of all classes through scikit-learn's cache for several scorers.
 
-    For a classifier with two classes, the cache keeps only one column; with one class, it raises an error. For an
-    outlier detector, it keeps all values, so this estimator claims to be an outlier detector.
+    For a classifier with two classes, the cache keeps only one column; with one class, the cache raises an error. For
+    an outlier detector, the cache keeps all values, so this estimator claims to be an outlier detector.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -196,7 +196,7 @@ _INPUTS = ("decisions", "probabilities", "log_probabilities")
 
 
 class ConcernConfusionDisplay:
-    """Show a confusion matrix in which dangerous errors are red and released pairs are framed.
+    """Show a confusion matrix in which dangerous errors are red, and released pairs (tolerable errors) are framed.
 
     Args:
         confusion: ``(C, C)`` counts, rows true classes.
@@ -221,7 +221,7 @@ class ConcernConfusionDisplay:
 
     @classmethod
     def from_predictions(cls, y_true: Any, y_pred: Any, *, concern: ConcernSpec) -> Self:
-        """Show predicted labels against true labels."""
+        """Count predicted labels ``y_pred`` (N,) against true labels ``y_true`` (N,), and draw the matrix."""
         target, decisions = (class_indices(labels, concern_classes(concern)) for labels in (y_true, y_pred))
         counts = confusion_matrix(decisions, target, num_classes=len(concern.classes)).long()
         return cls(counts, concern).plot()
@@ -235,7 +235,7 @@ class ConcernConfusionDisplay:
 
 
 def concern_classes(concern: ConcernSpec) -> tuple[str, ...]:
-    """Return the class names of a concern; raise a `ScorerError` if it is not a `ConcernSpec` (a path, for example)."""
+    """Return the class names of a concern; raise a `ScorerError` if ``concern`` is not a `ConcernSpec`."""
     if not isinstance(concern, ConcernSpec):
         raise ScorerError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
     return concern.classes
@@ -244,9 +244,9 @@ def concern_classes(concern: ConcernSpec) -> tuple[str, ...]:
 def class_indices(
     labels: Any, class_names: Sequence[str], argument: str = "labels", *, refer_value: str | float | None = None
 ) -> Tensor:
-    """Return the index of each label (N,) or (N, 1) in ``class_names``, or `REFERRED` for a referral: int64 (N,).
+    """Return the index in ``class_names`` of each label (N,) or (N, 1), or -1 for the ``refer_value``: int64 (N,).
 
-    Raise a `LabelError` if a label is missing or is not a class. Its message calls the labels ``argument``.
+    Raise a `LabelError` if a label is missing or is not a class. The message calls the labels ``argument``.
     """
     labels = np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -271,7 +271,7 @@ def ordered_probabilities(probabilities: Any, classes: Any, class_names: Sequenc
 
 
 def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
-    """Return the index in ``class_names`` of a label, which is a name or already an index."""
+    """Return the index of ``label``, a class name or an index; raise a `LabelError` for any other value."""
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, bool) and not {"False", "True"}.intersection(class_names):

@@ -31,15 +31,15 @@ from mpcs_torch.learning.decision_rule import CalibrationMethod
 __all__ = ["DecisionRuleClassifier"]
 
 FLOOR = float(torch.finfo(torch.float32).eps)
-"""The lower bound of probabilities. A class for which no tree or neighbour votes is not impossible, and the very low
-logarithm of a probability near 0 would dominate the calibration."""
+"""The lower bound of probabilities. Without a bound, the very low logarithms of probabilities near 0 (a class without
+votes of trees or neighbours, for example) would dominate the calibration."""
 
 
 class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Decide by a `DecisionRule` from the probabilities of a classifier, or refer the sample.
 
-    `fit` trains the classifier on a random part of the samples, and fits the rule on the rest (the hold-out samples),
-    so the limits have the guarantee of `DecisionRule`. No other choice may be made on the hold-out samples. So put
+    `fit` trains the classifier on a random part of the samples, and fits the rule on the rest (the hold-out samples).
+    So the limits have the guarantee of `DecisionRule`. No other choice may be made on the hold-out samples. So put
     scaling and searches inside (``DecisionRuleClassifier(GridSearchCV(pipeline, ...))``). A search around this
     classifier, or a transformer fitted before it, uses the hold-out samples and voids the guarantee.
 
@@ -58,7 +58,7 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         held_out: The size of the hold-out set: a share or a number of samples, or of clusters if `fit` gets clusters.
         refer_value: The return value of `predict` for a referral: text if labels are text, else a number. Default:
             ``"refer"`` for text; for numbers, the minimum of -1 and the lowest label minus 1.
-        random_state: The seed of the splits. Fix it in advance: a choice among several voids the guarantee.
+        random_state: The seed of the splits. Fix it in advance: a choice among several seeds voids the guarantee.
 
     Attributes:
         classes_ (ndarray): The labels, sorted, ``(C,)``.
@@ -112,11 +112,11 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             X: The samples.
             y: The labels of the samples, ``(N,)``.
             clusters: ``(N,)`` names of clusters, for example the patient of each sample. The samples of a cluster
-                either all train the classifier or all fit the rule. Scikit-learn's splitters call them ``groups``.
+                either all train the classifier or all fit the rule. Scikit-learn's splitters call clusters ``groups``.
             groups: ``(N,)`` group names by column, for limits ``by`` a column: a mapping or a pandas DataFrame.
 
         Raises:
-            ValueError: If the labels or the settings break a rule above, and in the cases of `DecisionRule.fit`.
+            ValueError: If the labels or the settings are invalid, and in the cases of `DecisionRule.fit`.
         """
         X, y = validate_data(self, X, y, skip_check_array=True)  # noqa: N806
         check_classification_targets(y)
@@ -161,7 +161,7 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return tags
 
     def _set_classes(self) -> ConcernSpec:
-        """Validate the labels, set each class's index in the concern and the value of referrals; return the concern."""
+        """Validate the labels, set the index in the concern of each class, set ``refer_value_``; return the concern."""
         labels = self.classes_.tolist()
         if len(labels) < 2:
             raise ValueError(f"y must have at least two classes, but has one class, {quoted(labels)}.")

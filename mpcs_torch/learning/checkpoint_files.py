@@ -1,7 +1,7 @@
 """The files of a checkpoint folder: checkpoints that can be loaded again, and the manifest that lists them.
 
-The manifest has a first line with the rule, settings and epochs, and a line for each update. If a process dies while it
-appends a line, the line has no newline at its end; such a line is ignored.
+The first line of the manifest has the rule, settings and epochs; each other line records an update. A last line without
+a newline is ignored, because the process died while it wrote this line.
 """
 
 import json
@@ -31,12 +31,12 @@ class FolderNotEmptyError(MpcsError, FileExistsError):
 
 
 class ManifestError(MpcsError, ValueError):
-    """A manifest cannot be read, or was written for another rule."""
+    """The ``manifest.json`` of a checkpoint folder cannot be read, or was written for another `SelectionRule`."""
 
 
 MANIFEST = "manifest.json"
 MAX_BYTES = 200_000_000
-"""The maximum size of a manifest, enough for a million epochs; the file is read into memory."""
+"""The maximum size of ``manifest.json``, enough for a million epochs; the file is read into memory."""
 NAMES = r"(-[1-9][0-9]*)?\.pt"
 """The pattern of a checkpoint's file name after the epoch number: a suffix for repeated epochs, and the extension."""
 TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(MANIFEST)}\.tmp", re.ASCII)
@@ -51,7 +51,7 @@ class SavedEpoch(Epoch):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The key that identifies the epoch, from its number and its values; NaN equals NaN in a key."""
+        """The number and the values of the epoch, for comparison with other epochs; NaN equals NaN."""
         return self.number, *sorted((name, str(value + 0.0)) for name, value in self.values.items())
 
     def is_whole_in(self, folder: Path) -> bool:
@@ -65,7 +65,7 @@ class Manifest:
 
     rule: Mapping[str, Any]
     settings: Mapping[str, Any]
-    """The settings of the selector other than the rule."""
+    """The other settings of the `CheckpointSelector`."""
     epochs: Sequence[SavedEpoch]
     """All epochs of the run, in the order of the updates."""
     dropped: Sequence[SavedEpoch] = ()
@@ -75,7 +75,7 @@ class Manifest:
 
     @classmethod
     def read(cls, folder: Path) -> "Manifest":
-        """Read the manifest of a folder; raise a `ManifestError` if it is invalid."""
+        """Read ``manifest.json`` in ``folder``; raise a `ManifestError` if its content is invalid."""
         path = folder / MANIFEST
         try:
             first, *lines = read_limited(path, MAX_BYTES).split(b"\n")[:-1] or [b""]
@@ -102,13 +102,13 @@ class Manifest:
             raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {problem}.") from None
 
     def write(self, folder: Path, *, flush: bool) -> None:
-        """Replace the manifest of a folder atomically by one line with the rule, the settings and all epochs."""
+        """Replace ``manifest.json`` in ``folder`` atomically by a line with the rule, the settings and all epochs."""
         plain = {"format": 2, "rule": self.rule, "settings": self.settings, "epochs": list(self.epochs)}
         replace_text(folder / MANIFEST, json.dumps(plain, default=vars) + "\n", flush=flush)
 
 
 class Update(NamedTuple):
-    """A line of the manifest: one update of the selector."""
+    """A line of the manifest: one call of `CheckpointSelector.update`."""
 
     epoch: SavedEpoch
     dropped: Sequence[str] = ()
@@ -118,7 +118,7 @@ class Update(NamedTuple):
 
 
 def append(folder: Path, size: int, update: "Update", *, flush: bool) -> int:
-    """Append an update at byte ``size`` of the manifest; return the new size. A failure may leave part of a line."""
+    """Append ``update`` as a line at byte ``size`` of ``manifest.json``, and return the new size in bytes."""
     epoch, dropped, again = update
     plain = {"number": epoch.number, "values": epoch.values}
     plain |= {} if epoch.file is None else {"file": epoch.file, "sha256": epoch.sha256}
@@ -146,7 +146,7 @@ def _update(line: bytes) -> "Update":
 
 
 def _saved_epoch(plain: Any) -> SavedEpoch:
-    """Parse an epoch of the manifest; raise a ValueError for a file name that no selector writes."""
+    """Convert a dictionary of ``manifest.json`` to an epoch; raise a ValueError if a value or file name is invalid."""
     epoch = SavedEpoch(**plain)
     number, file = epoch.number, epoch.file
     if isinstance(number, bool) or not isinstance(number, int):
@@ -164,7 +164,7 @@ def _saved_epoch(plain: Any) -> SavedEpoch:
 
 
 def delete_checkpoints(folder: Path) -> None:
-    """Delete the manifest of a folder and the intact checkpoints that it lists, but no other files."""
+    """Delete ``manifest.json`` in ``folder`` and the intact checkpoints that it lists, but no other files."""
     if not (folder / MANIFEST).exists():
         return
     saved = Manifest.read(folder)
@@ -187,7 +187,7 @@ class StateError(MpcsError, ValueError):
 
 
 def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) -> str:
-    """Write a state to a file, verify that the file can be loaded, and return its SHA-256.
+    """Write ``state`` to the file ``path``, verify that the file can be loaded, and return its SHA-256 hash.
 
     Raises:
         StateError: If the state could not be loaded again; no file remains.
@@ -232,7 +232,7 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
 
 
 class Sink:
-    """A wrapper that ignores writes after its file is closed, because torch writes once more after an interrupt."""
+    """A file that ignores writes after it is closed, because torch writes once more after an interrupt."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -257,7 +257,7 @@ def _leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
 
 
 def _blame(leaves: list[tuple[str, Any]], fails: Callable[[object, Any], None]) -> str:
-    """Return the path and type of the first leaf for which ``fails`` raises, as text for an error message."""
+    """Return, as text for an error message, the path and type of the first leaf for which ``fails`` raises an error."""
     for path, value in leaves:
         try:
             fails({"": value} if isinstance(value, Tensor) else value, BytesIO())

@@ -31,7 +31,7 @@ from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, nu
 from mpcs_torch.tables import Table
 
 SETTINGS = ("top_k", "keep_last", "keep_every", "keep_best_by", "keep_at_most", "patience")
-"""The settings that the manifest records besides the rule, so that `CheckpointSelector.open` can restore them."""
+"""Constructor arguments that ``manifest.json`` records besides the rule; `CheckpointSelector.open` restores them."""
 
 
 class CheckpointSelector:
@@ -43,21 +43,20 @@ class CheckpointSelector:
     checkpoint nor the record. Files that are not in the manifest are not touched.
 
     In a distributed run (``torch.distributed``), only rank 0 writes. The other ranks may call `update` with the same
-    values. They then agree with rank 0 on `best`, and if ``state`` is a function, they call it whenever rank 0 does.
-    They see a checkpoint file once rank 0 has written it.
+    values; all ranks then agree on `best`. If ``state`` is a function, every rank calls it whenever rank 0 does.
 
     Args:
         folder: The folder of the checkpoints. It is created if missing, and must be empty unless ``resume`` is set.
         rule: The rule that ranks the epochs.
         top_k: The number of best epochs whose checkpoints are kept.
         keep_last: Whether to also keep the last epoch.
-        keep_every: A number n: each epoch whose number is a multiple of n is also kept. Default: 0, for no such epochs.
+        keep_every: Also keep each epoch whose number is a multiple of ``keep_every``. Default: 0, which keeps none.
         keep_best_by: Names of metrics: the best epoch by each of these metrics is also kept, for comparison.
-        keep_at_most: The maximum number of checkpoints kept for the rule, at least ``top_k``. Default: all that could
-            still become the best if a metric in ``within`` reaches a new best value. With a maximum, the checkpoint of
-            the epoch that the rule picks may be deleted (`explain` names it); `best` is the best epoch that has a file.
+        keep_at_most: The maximum number of checkpoints kept for the rule, at least ``top_k``. By default, all epochs
+            are kept that could become the best once a metric in ``within`` reaches a new best value. With a maximum,
+            the best epoch may lose its checkpoint. `best` is then the best epoch with a file; `explain` names both.
         patience: The number of updates without a new `best` after which `should_stop` is True.
-        weights_only: Whether checkpoints must load, and are loaded, with ``weights_only=True``, which runs no code.
+        weights_only: Whether `torch.load` must read checkpoints with ``weights_only=True``, which runs no code.
         resume: Whether to continue from the epochs in the folder, if it has any.
         flush: Whether each update is flushed to disk, to survive a power failure.
 
@@ -65,8 +64,8 @@ class CheckpointSelector:
         FolderNotEmptyError: A FileExistsError, if the folder contains files and ``resume`` is not set.
         ManifestError: A ValueError, if the manifest was written for another rule or cannot be read.
         ValueError: If a number is too small, or a metric in ``keep_best_by`` has no direction.
-        FolderInUseError: From `update`, if a running process or its forked child has locked the folder; without
-            ``resume``, also if another selector has written there.
+        FolderInUseError: From `update`, if a running process or its forked child has locked the folder. Without
+            ``resume``, also if another selector has written to the folder.
 
     Example:
         >>> import tempfile, torch
@@ -110,13 +109,13 @@ class CheckpointSelector:
         self.epochs: list[SavedEpoch] = []
         """All recorded epochs, in the order of the updates."""
         self._resumes, self._has_lock = resume, False
-        """Whether this selector has locked the folder, which it does on the first update."""
+        """``_has_lock``: whether this selector has locked the folder; the first update locks it."""
         self._is_writing = False
-        """Whether an update is in progress or was interrupted; if so, only the folder shows how far the update got."""
+        """Whether an update is in progress or was interrupted; the attributes may then not match the folder."""
         self._garbage: list[SavedEpoch] = []
         """Epochs whose checkpoints are still to be deleted."""
         self._size = 0
-        """The size of the manifest in bytes, up to its last complete line."""
+        """The size of ``manifest.json`` in bytes, up to the last complete line."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
         if files and not resume and not _is_follower():
@@ -131,9 +130,9 @@ class CheckpointSelector:
 
     @classmethod
     def open(cls, folder: str | Path, **settings: Any) -> Self:
-        """Open the folder of an earlier run, with the rule and the settings that its manifest records.
+        """Create a selector on the folder of an earlier run, with the rule and settings in its ``manifest.json``.
 
-        ``weights_only`` is not read from the manifest, because loading a folder from elsewhere must not run its code.
+        The manifest does not record ``weights_only``, so a folder from elsewhere cannot make this process run code.
 
         Args:
             folder: The folder.
@@ -156,7 +155,6 @@ class CheckpointSelector:
             ) from None
 
     def __repr__(self) -> str:
-        """Return the folder, the rule and the best epoch."""
         best = "none" if self.best is None else f"epoch {self.best.number}"
         rule = f"{self.rule.directions[self.rule.by]} {self.rule.by}"
         return f"CheckpointSelector({str(self.folder)!r}, {rule}, {len(self.epochs)} epochs, best: {best})"
@@ -169,18 +167,18 @@ class CheckpointSelector:
 
     @property
     def best_path(self) -> Path | None:
-        """Return the checkpoint file of the best epoch; None if there is none, or rank 0 has not written it yet."""
+        """Return the path of the best epoch's checkpoint; None if no epoch qualifies or the file is not written yet."""
         best = self._on_disk().best
         return None if best is None or best.file is None else self.folder / best.file
 
     @property
     def last_epoch(self) -> int | None:
-        """Return the number of the last epoch, after which a resumed loop continues; None if there is none."""
+        """Return the number of the last recorded epoch, to continue a resumed loop; None if no epoch is recorded."""
         return self.epochs[-1].number if self.epochs else None
 
     @property
     def should_stop(self) -> bool:
-        """Return whether `best` did not change in the last ``patience`` updates; updates before a resume count, too."""
+        """Return whether `best` did not change in the last ``patience`` updates, including updates before a resume."""
         return self.patience is not None and self._keepers[0].epochs_since_pick >= self.patience
 
     def update(
@@ -190,17 +188,17 @@ class CheckpointSelector:
 
         Args:
             state: An object that `torch.save` can write and ``weights_only=True`` can load, or a function that returns
-                such an object, called only if the state is saved. For sharded models, pass a function that gathers the
-                state (such as ``get_model_state_dict`` with ``full_state_dict=True``), and call `update` on every rank.
-            epoch: The epoch number, an integer of any library. If an epoch is repeated with the same values after a
-                restart, nothing changes, unless its checkpoint was lost. With other values, it is a second candidate.
-            **values: The metrics of the epoch, at least those of the rule: scalars of any library. NaN is allowed and
-                never wins.
+                such an object. The function is called only if the state is saved. For sharded models, pass a function
+                that gathers the state (``get_model_state_dict`` with ``full_state_dict=True``) on every rank.
+            epoch: The epoch number, an integer of any library. Repeating an epoch with the same values after a restart
+                changes nothing, unless the checkpoint was lost. With other values, the repeat is another candidate.
+            **values: The metrics of the epoch, at least those of the rule: scalars of any library. NaN is allowed, but
+                excludes the epoch if the rule ranks by this metric or limits it.
 
         Raises:
             ValueError: If a metric of the rule is missing (`MissingMetricError`), or a value is not a number.
-            StateError: A ValueError, if the state could not be loaded again; the message names the entry. Nothing on
-                disk changes.
+            StateError: A ValueError, if the state could not be loaded again. The message names the entry of the state
+                that failed. Nothing on disk changes.
             OSError: If the checkpoint cannot be written; the manifest and the checkpoints stay unchanged.
         """
         self.rule.values_in(values)
@@ -245,7 +243,7 @@ class CheckpointSelector:
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
-        """Load the checkpoint of epoch number ``epoch`` as `load_best` does; if there are several, load the latest.
+        """Load the checkpoint of epoch number ``epoch`` as `load_best` does; of a repeated epoch, load the latest.
 
         Raises:
             FileNotFoundError: If the checkpoint was not kept, or its file is damaged.
@@ -266,7 +264,7 @@ class CheckpointSelector:
         return explain(self.rule, self.epochs, best=self.best)
 
     def _on_disk(self) -> Self:
-        """Return this selector if this process writes; otherwise a copy of it that is refreshed from the manifest."""
+        """Return this selector on rank 0; on other ranks, return a copy that is refreshed from ``manifest.json``."""
         if not _is_follower():
             return self
         reader = copy(self)
@@ -277,13 +275,13 @@ class CheckpointSelector:
         return bool(self.keep_every) and epoch.number % self.keep_every == 0
 
     def _places_to_keep(self, keepers: Sequence[Contenders], epochs: int) -> set[int]:
-        """Return the indices of the epochs whose checkpoints are kept, except those that only ``keep_every`` keeps."""
+        """Return the indices of the epochs to keep among the best or as the last one; ``keep_every`` is not applied."""
         return {*chain(*(each.places_kept for each in keepers)), *([epochs - 1] if self.keep_last else [])}
 
     def _replay(self, epochs: Sequence[SavedEpoch], restored: set[int]) -> list[Contenders]:
-        """Return the contenders of the rule and of each metric in ``keep_best_by``, after adding ``epochs`` in order.
+        """Return the `Contenders` of the rule, then those of each metric in ``keep_best_by``, after all ``epochs``.
 
-        Epochs whose checkpoints are lost do not compete, except those whose index is in ``restored``.
+        Epochs with a lost checkpoint do not compete, except those whose index is in ``restored``.
         """
         keepers = [Contenders(self.rule, self.top_k, self.keep_at_most)]
         keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
@@ -293,20 +291,20 @@ class CheckpointSelector:
         return keepers
 
     def _load_epochs(self, epochs: list[SavedEpoch], lost: Sequence[int] = ()) -> None:
-        """Replace the recorded epochs. Checkpoints of epochs whose index is in ``lost`` are missing or damaged."""
+        """Replace the recorded epochs; ``lost`` are the indices of epochs whose checkpoints are missing or damaged."""
         self.epochs, self._lost = epochs, set(lost)
         self._recorded: dict[object, list[int]] = {}
-        """The indices of recorded epochs that this process has not repeated yet, by the key of the epoch."""
+        """For each `SavedEpoch.key`, the indices of the recorded epochs that this process has not repeated yet."""
         for place, epoch in enumerate(epochs):
             self._recorded.setdefault(epoch.key, []).append(place)
         self._files = {place: epoch for place, epoch in enumerate(epochs) if epoch.file is not None}
         self._keepers = [each.among(self._files) for each in self._replay(epochs, set())]
-        """The contenders of the rule first, then those of each metric in ``keep_best_by``."""
+        """The `Contenders` of the rule, then those of each metric in ``keep_best_by``."""
 
     def _commit(
         self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch], keepers: list[Contenders]
     ) -> None:
-        """Apply an update that is already on disk to this object in one step, so that an interrupt cannot split it."""
+        """Set all attributes in one step after the write to disk, so that an interrupt cannot leave some outdated."""
         epochs = [*self.epochs[:place], entry, *self.epochs[place + 1 :]]
         for at, old in dropped.items():
             epochs[at] = replace(old, file=None, sha256="")
@@ -318,7 +316,7 @@ class CheckpointSelector:
     def _write(
         self, entry: SavedEpoch, state: object, dropped: list[str], again: int | None, *, is_kept: bool
     ) -> SavedEpoch:
-        """Write the checkpoint to a temporary file, append the update to the manifest, then rename the checkpoint."""
+        """Save ``state`` if ``is_kept``, and record the update; return ``entry`` with the file name and its hash."""
         temporary, has_begun = None, False
         try:
             if is_kept:
@@ -357,7 +355,7 @@ class CheckpointSelector:
         return {name: getattr(self, name) for name in SETTINGS}
 
     def _stamp(self) -> tuple[int, int] | None:
-        """Return the inode and size of the manifest, to detect writes by other processes; None if there is none."""
+        """Return the inode and size of ``manifest.json``, to detect writes by others; None if there is no such file."""
         try:
             status = (self.folder / checkpoint_files.MANIFEST).stat()
         except OSError:
@@ -370,7 +368,7 @@ class CheckpointSelector:
         self._last_stamp = self._stamp()
 
     def _check_unchanged(self, stamp: object) -> None:
-        """Raise if the manifest was changed or removed since ``stamp`` was taken."""
+        """Raise an error if ``manifest.json`` was changed or removed since `_stamp` returned ``stamp``."""
         if self._stamp() == stamp:
             return
         if self._stamp() is None:
@@ -381,7 +379,7 @@ class CheckpointSelector:
         )
 
     def _read(self) -> None:
-        """Load the manifest, if there is one."""
+        """Load ``manifest.json``, if it exists, and check the checkpoints that it lists."""
         path = self.folder / checkpoint_files.MANIFEST
         self._last_stamp = self._stamp()
         if self._last_stamp is None:

@@ -1,15 +1,14 @@
 """Choose a trained model and a decision factor, for fewer harmful errors within an allowed loss of accuracy.
 
 A decision factor is the cost of a harmless error as a share of the cost of the worst error. Counts of rare errors are
-too noisy to compare models. Instead, each model gets a score from its calibrated probabilities, to which all samples
-contribute: the log score of the true class plus the log score of no harm. The effect of each factor is estimated from
-the same probabilities. Counts only rule out options that are significantly worse than the plain model.
+too noisy to compare models. Instead, each model gets a score from its calibrated probabilities: the log score of the
+true class plus the log score of no harm. The effect of each factor is estimated from the same probabilities. Counts
+only rule out options (a model with a factor) that are significantly worse than the plain model.
 
-If samples may be referred, a limit on dangerous errors decides which samples are referred. A small factor avoids
-dangerous errors at the cost of harmless ones, so fewer samples are referred. The limit is guaranteed for the chosen
-option only if the option and the threshold are chosen on different samples. So the option is chosen on the calibration
-samples. They are few, so they are resampled to the size of the threshold set. Each resample is used twice: with its
-labels, which are noisy, and with labels drawn from the calibrated probabilities, which trust the model.
+If samples may be referred, a limit on dangerous errors decides which samples are referred. The limit is guaranteed for
+the chosen option only if the option and the threshold are chosen on different samples. So the option is chosen on the
+calibration samples, resampled to the size of the threshold set. Each resample is used twice: with its labels, which
+are noisy, and with labels drawn from the calibrated probabilities, which trust the model.
 """
 
 import warnings
@@ -40,7 +39,7 @@ FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 MIN_PROBABILITY = 1e-12
 """The lower bound to which log scores clamp probabilities."""
 CHANGES = (-1.0, 1.0)
-"""The lowest and the highest possible change of one sample, in correct decisions or in harm."""
+"""The lowest and the highest possible change of one sample in correctness (0 or 1) or in harm (0 to 1)."""
 RIGHT, HARM = 0, 1
 """The two outcomes of a decision, by their index in tensors: whether it is correct, and its harm."""
 
@@ -54,13 +53,13 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """The outcomes of O options on N validation samples, as changes from a reference option."""
+    """The outcomes of O options (a model with a factor) on N validation samples, as changes from a reference option."""
 
     options: tuple[Option, ...]
     counted: Tensor
-    """``(O, 2, N)``: the counted change in correct decisions and in harm from the plain model with the first factor."""
+    """``(O, 2, N)``: by labels, the change in correctness and in harm from the plain model with the first factor."""
     estimated: Tensor
-    """``(O, 2, N)``: the change from the same model with the first factor, as the model's probabilities predict it."""
+    """``(O, 2, N)``: by predicted probabilities, the same changes from the same model with the first factor."""
     scores: Tensor
     """``(M, N)``: the log score of each of M models, in nats; lower is better."""
 
@@ -71,8 +70,8 @@ class Options:
         """Compute the outcomes from the `calibrated` probabilities (N, C) of each model, the plain model first.
 
         ``harm`` (C, C) is the harm of each error in [0, 1], for example 1 for dangerous errors and 0 for others; its
-        rows are true classes. ``factors`` begin with 1, unless 0 is the only factor. In this case, ``harm`` may also be
-        the costs (C, C + A + 1) of a concern with a referral, divided by the highest cost.
+        rows are true classes. ``factors`` begin with 1, unless 0 is the only factor. Then ``harm`` may also be costs
+        (C, C + A + 1) with those of A coarse answers and a referral, divided by the highest cost.
         """
         harm = harm.double()
         outcomes, every = torch.stack([torch.eye(*harm.shape).to(harm), harm]), torch.arange(len(target))
@@ -89,7 +88,7 @@ class Options:
         return cls(tuple(options), torch.stack(counted), torch.stack(estimated), scores)
 
     def estimates(self) -> list[list[float]]:
-        """Return, for each option, the expected gain in accuracy and the expected change in harm from its factor."""
+        """Return, for each option, the expected changes in accuracy and in harm that are due to its factor."""
         return self.estimated.mean(dim=2).tolist()
 
     def ranking(self) -> list[int]:
@@ -99,9 +98,9 @@ class Options:
     def choose(self, max_accuracy_loss: float, clusters: Tensor | None = None) -> int:
         """Return the index of the least harmful admissible option of the best model.
 
-        An option is admissible if its expected loss of accuracy, a share of samples, is at most ``max_accuracy_loss``
-        and if counts do not show it to be worse than the plain model. If a model has no admissible option, the next
-        best model is tried; the plain model always has one. ``clusters`` (N,) are the cluster codes of the samples.
+        The expected loss of accuracy of an admissible option, a share of samples, is at most ``max_accuracy_loss``.
+        Also, counts must not show that the option is worse than the plain model. If a model has no admissible option,
+        the next best model is tried. ``clusters`` (N,) are the cluster codes of the samples.
         """
         estimates = self.estimates()
         for model in self.ranking():
@@ -113,13 +112,13 @@ class Options:
         raise AssertionError("the plain model with a factor of 1 is always admissible")
 
     def _is_worse(self, place: int, max_accuracy_loss: float, clusters: Tensor | None) -> bool:
-        """Return whether counts show that an option loses too much accuracy, or does more harm than the plain model."""
+        """Return whether option ``place`` loses too much accuracy or does more harm, by 95 % intervals of counts."""
         right, harm = (estimate_mean(self.counted[place, part], CHANGES, clusters) for part in (RIGHT, HARM))
         return right.end(1, CONFIDENCE) < -max_accuracy_loss or harm.end(0, CONFIDENCE) > 0
 
 
 def decide(probs: Tensor, harm: Tensor, factor: float) -> Tensor:
-    """Return the decisions (N,) with the lowest expected cost, by probabilities (N, C) and the costs of `softened`."""
+    """Return the decisions (N,) with the lowest expected cost, by ``probs`` (N, C) and ``softened(harm, factor)``."""
     return least_risk(probs, softened(harm, factor))
 
 
@@ -129,7 +128,7 @@ def softened(harm: Tensor, factor: float) -> Tensor:
 
 
 def harm_matrix(concern: ConcernSpec) -> Tensor:
-    """Return each error's harm (C, C): its weight divided by the highest; without weights, 1 if dangerous, else 0."""
+    """Return the harm of errors (C, C): weights divided by the highest weight, or 1 for dangerous errors, else 0."""
     if concern.weights is None:
         return concern.dangerous_pairs().double()
     weights = concern.matrix().fill_diagonal_(0)
@@ -137,7 +136,7 @@ def harm_matrix(concern: ConcernSpec) -> Tensor:
 
 
 def with_factor(concern: ConcernSpec, factor: float | None) -> ConcernSpec:
-    """Return the concern with the costs of `softened` and the same dangerous errors; with None, return it unchanged."""
+    """Return the concern with costs from `softened` and the same dangerous errors; unchanged if ``factor`` is None."""
     if factor is None:
         return concern
     pairs = [(true, *row.nonzero().flatten().tolist()) for true, row in enumerate(concern.dangerous_pairs())]
@@ -155,14 +154,13 @@ def log_score(probs: Tensor, target: Tensor, harm: Tensor) -> Tensor:
 def calibration_for(harm: Tensor) -> ScalingMethod:
     """Return the calibration method for models trained with margins in proportion to ``harm`` (C, C).
 
-    Margins for asymmetric harm shift the class odds. A temperature cannot undo this shift, so estimates of the loss of
-    accuracy would be wrong.
+    Margins for asymmetric harm shift the class odds, which a temperature cannot undo.
     """
     return "temperature" if torch.equal(harm, harm.T) else "vector"
 
 
 def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod = "temperature") -> Tensor:
-    """Return cross-calibrated probabilities (N, C): each of five folds is calibrated on the other four."""
+    """Return probabilities (N, C), float64, for logits (N, C): each of five folds is calibrated on the other four."""
     order = torch.randperm(len(target), generator=torch.Generator().manual_seed(0))
     logits = logits.double()
     probs = torch.empty_like(logits)
@@ -181,7 +179,7 @@ def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod = "temperat
 REFERRING_FACTORS = (None, 0.3, 0.2, 0.1, 0.05, 0.03, 0.02)
 """The candidate factors if samples may be referred. None stands for the costs of the concern."""
 MIN_RESAMPLED = 3000
-"""The minimum number of samples or clusters to draw in all fits together, unless `MAX_FITS` fits draw fewer."""
+"""The minimum number of samples or clusters to draw in all fits together, as far as `MAX_FITS` fits allow."""
 MAX_FITS = 5
 
 
@@ -210,11 +208,11 @@ def choose_referring(
     clusters: Groups | None = None,
     groups: Mapping[str, Groups] | None = None,
 ) -> tuple[ReferralOption, list[ReferralOption]]:
-    """Choose the option with the fewest referrals within ``max_accuracy_loss``; return it and all options.
+    """Choose the option with the fewest referrals; return this option and the list of all options.
 
-    The loss is in the share of correct decisions, which also breaks ties. The plain model comes first, in ``logits``
-    (N, C) and in the options. If a referral has a cost, or a limit is on costs, only the concern's costs are tried. The
-    rule uses temperature scaling and seed 0. The labels of the samples that set its thresholds are not read.
+    The loss in the share of correct decisions is at most ``max_accuracy_loss``; ties are broken by this share. The
+    first of ``logits``, (N, C) each, and the first option are of the plain model. If a referral has a cost, or a limit
+    is on costs, no factor is tried. Labels of the samples that will set the thresholds are not read.
     """
     units = torch.arange(len(target)) if clusters is None else clusters.codes
     is_calibration = draw_calibration_units(int(units.max()) + 1, seed=0)
@@ -236,7 +234,7 @@ def choose_referring(
     fits = min(MAX_FITS, -(-MIN_RESAMPLED // num_units))
     sums = {(model, factor): torch.zeros(4, dtype=torch.float64) for model in tried for factor in tried[model]}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # resampled data
+        warnings.simplefilter("ignore")  # warnings about resampled data would mislead
         for _ in range(fits):
             resampled = [members[at] for at in torch.randint(len(members), (num_units,), generator=generator)]
             places = torch.cat(resampled)
@@ -256,7 +254,7 @@ def choose_referring(
 
 
 def _mean_losses(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, concern: ConcernSpec) -> Tensor:
-    """Fit a rule, and return its four mean `decision_values` values; ``truth`` (N, C) are the class probabilities."""
+    """Return the mean `decision_values` (4,) of the rule ``fit()`` on ``preds``, by class probabilities ``truth``."""
     try:
         decision = fit()(preds)
     except UnattainableLimitError:

@@ -1,4 +1,4 @@
-"""`DecisionRule`: decide by cost or refer the sample, under guaranteed limits; its files load without running code."""
+"""`DecisionRule`: decide for the class of lowest expected cost, or refer the sample, under guaranteed limits."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ from mpcs_torch.learning.rule_fit import (
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
 
 KIND = "mpcs_torch decision rule"
-"""The value of the field ``kind`` in files."""
+"""The value of the field ``kind`` in the files of decision rules."""
 IS_DECIDED, IS_CHEAPER, IS_UNSOUND, IS_LIMITED = range(4)
 """The codes of `Assessment.reason`. The code for a risk that is too high for limit j is ``IS_LIMITED + j``."""
 
@@ -43,7 +43,7 @@ class DecisionFileError(MpcsError, ValueError):
 
 
 class AllReferredWarning(UserWarning):
-    """The limits of a fitted rule allow no decision."""
+    """A fitted rule refers all samples, because its limits allow no decision."""
 
 
 class UnfittedRuleWarning(UserWarning):
@@ -51,19 +51,19 @@ class UnfittedRuleWarning(UserWarning):
 
 
 class Assessment(NamedTuple):
-    """The decision for each sample, its best class with risk and cost, and a reason if the decision is another one."""
+    """The decisions for N samples, the classes with the minimum expected cost, and the reasons if the two differ."""
 
     decision: Tensor
-    """The decisions, (N,), int64: a class, C + a for coarse answer a of the concern, or -1 for a referral."""
+    """The decisions, (N,), int64: a class; C + a for coarse answer a, a set of classes; or -1 for a referral."""
     best: Tensor
     """The class with the minimum expected cost, (N,), int64."""
     risk: Tensor
-    """The estimated probability, (N,), that the best class is a dangerous error; 0 if it is never one."""
+    """The estimated probability, (N,), that deciding for the best class is a dangerous error."""
     cost: Tensor
-    """The expected cost of the best class, (N,), on the scale of the concern; use it to sort samples for review."""
+    """The expected cost of the best class, (N,), in the units of the concern; samples can be reviewed in this order."""
     reason: Tensor
-    """A code, (N,), int64: 0 if the decision is the best class, 1 if another answer costs less, 2 if the logits are not
-    finite, 3 + j if the risk of the best class is too high for limit j."""
+    """Codes, (N,), int64. 0: the decision is the best class. 1: a coarse answer or a referral costs less. 2: the logits
+    are not finite. 3 + j: the risk of the best class is too high for limit j."""
 
 
 CalibrationMethod = Literal[ScalingMethod, None]
@@ -76,11 +76,11 @@ class DecisionRule(nn.Module):
     answer (``ConcernSpec.refer``), or if the estimated risk is too high for a `Limit`. If the concern has coarse
     answers (sets of classes), the decision is the cheapest answer with an acceptable risk. A limit holds for new
     samples, whatever the model, with a probability of at least its ``confidence`` over random validation sets. Several
-    limits hold jointly with the lowest of their confidences. To guarantee this, a fifth of the validation samples fits
-    the calibration, and only the rest chooses the thresholds.
+    limits hold jointly with the lowest of their confidences. To guarantee this, a fifth of the validation samples is
+    used only to fit the calibration, and the rest only to choose the thresholds.
 
     New samples must be exchangeable with the validation samples. The validation samples must be independent, or come in
-    independent ``clusters``, and must not be used for other choices, not even of the ``seed``. A limit on all or on
+    independent ``clusters``. No other choice may depend on them, not even that of the ``seed``. A limit on all or on
     decided samples says nothing about a rare class, and does not hold if class frequencies change after the fit.
 
     Args:
@@ -91,11 +91,10 @@ class DecisionRule(nn.Module):
         priors: ``(C,)`` class frequencies of the deployment, a tensor or list, if they differ from those of the
             validation samples. Limits must then be on single true classes; these hold even if the priors are wrong, as
             long as the priors do not depend on the validation samples. But wrong priors make expected costs wrong.
-        seed: The seed that draws the calibration samples; the report shows it. Fix it in advance. When we chose the
-            best of 16 seeds, 13 % of fits to 500 samples exceeded a limit that should hold with confidence 95 %.
+        seed: The seed of the random draw of calibration samples. A choice among several seeds voids the guarantee.
 
     Raises:
-        ValueError: If an argument breaks its rule above.
+        ValueError: If an argument is invalid.
 
     Example:
         >>> import torch
@@ -117,12 +116,12 @@ class DecisionRule(nn.Module):
     dangerous: Tensor
     """``(C, C)``, float32: 1 for dangerous errors; rows are true classes."""
     losses: Tensor
-    """``(J, C, C + A)``, float32: the loss of each answer (column) under each of J limits, scaled to a maximum of 1."""
+    """``(J, C, C + A)``, float32: for each limit, losses by true class and decision, divided by the highest loss."""
     prior_ratio: Tensor
-    """``(C,)``, float32: priors of the deployment divided by those of the validation samples."""
+    """``(C,)``, float32: class frequencies of the deployment divided by those of the validation samples."""
     thresholds: Tensor
-    """``(J,)``, float32. An answer is allowed if, under each limit, its estimated loss is below the threshold, or its
-    loss is 0 for all classes and the threshold is >= 0. Before a fit, thresholds are -inf."""
+    """``(J,)``, float32. A decision is allowed if, for each of the J limits, its estimated loss is below the threshold.
+    If its loss is 0 for all classes, a threshold >= 0 is enough. Before a fit, thresholds are -inf."""
 
     def __init__(
         self,
@@ -161,7 +160,7 @@ class DecisionRule(nn.Module):
         self.report: RuleReport | None = None
         """The report of the last `fit`; None before the first one."""
         self.is_fitted = False
-        """Whether `fit` was called on this object, or on the rule that was saved and loaded as this object."""
+        """Whether the rule was fitted, possibly before it was saved and loaded."""
         self.known_rows = torch.zeros(0, dtype=torch.int64)
         """The hashes of the logit rows used in `fit`, to detect these rows in later data."""
         costs = concern.costs()
@@ -182,9 +181,9 @@ class DecisionRule(nn.Module):
         self.register_buffer("thresholds", torch.full((len(self.limits),), -torch.inf))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Decide for each row of logits (N, C): int64 (N,), a class, C + a for coarse answer a, or -1 to refer.
+        """Return the decisions (N,), int64, by logits (N, C): a class, C + a for coarse answer a, or -1 for a referral.
 
-        Values are not validated: samples with NaN or +inf logits are referred.
+        A coarse answer is a set of classes. Values are not validated: samples with NaN or +inf logits are referred.
         """
         return self.assess(preds).decision
 
@@ -221,7 +220,7 @@ class DecisionRule(nn.Module):
         return Assessment(decision, best, risk, cost, reason)
 
     def _choices(self, preds: Tensor) -> tuple[Choices, Tensor]:
-        """Return the candidate answers, cheapest first, and the class probabilities (N, C)."""
+        """Return, for logits ``preds`` (N, C), the candidate decisions, cheapest first, and probabilities (N, C)."""
         with torch.autocast(preds.device.type, enabled=False):  # the guarantee must not depend on autocast precision
             # Use log-probabilities: adding a constant to the logits of a row must change nothing.
             log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(dim=1)
@@ -229,8 +228,8 @@ class DecisionRule(nn.Module):
             return cheapest(probs, self.costs.float()), probs
 
     def _expected(self, probs: Tensor, losses: Tensor, answers: Tensor) -> Tensor:
-        """Return each answer's expected loss, (N, K). Each row is summed alone, so the batch size does not matter."""
-        with torch.autocast(probs.device.type, enabled=False):
+        """Return the expected loss (N, K) of K ``answers`` (N, K), by ``probs`` (N, C) and ``losses`` (C, C + A)."""
+        with torch.autocast(probs.device.type, enabled=False):  # each row is summed alone, whatever the batch size
             return (probs.unsqueeze(1) * losses.float().T[answers]).sum(dim=2)
 
     @torch.no_grad()
@@ -243,22 +242,22 @@ class DecisionRule(nn.Module):
         groups: Mapping[str, Sequence[object] | Tensor] | None = None,
         weights: Sequence[float] | Tensor | None = None,
     ) -> Self:
-        """Fit the calibration, the priors and the thresholds on validation samples unseen in training.
+        """Fit the calibration, the correction for ``priors`` and the thresholds on samples unseen in training.
 
         Args:
             preds: ``(N, C)`` floating point logits.
             target: ``(N,)`` integer class indices in ``[0, C)``.
-            clusters: ``(N,)`` names of clusters, for example the patient of each sample. Samples of one cluster are not
-                independent. A limit then holds over all samples of new clusters no larger than the largest one here,
-                and a limit per cluster for any cluster size. A fifth of the clusters sets the parameters of the tests.
+            clusters: ``(N,)`` cluster names, for example the patient of each sample, if samples of one cluster are not
+                independent. A limit then holds over all samples of new clusters no larger than the largest of these. A
+                limit per cluster holds for any cluster size. A fifth of the clusters sets the parameters of the tests.
             groups: ``(N,)`` group names for each column, for limits ``by`` a column.
-            weights: ``(N,)`` inverse sampling probabilities, if only some samples of a cluster were kept: the size of
-                the cluster divided by the number kept (Horvitz and Thompson). Otherwise, limits are on kept samples.
+            weights: ``(N,)`` inverse sampling probabilities, if only some samples of a cluster were kept. A weight is
+                the size of the cluster divided by the number kept. Default: limits are on the kept samples.
 
         Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule above. If there are too few samples (of a class
-                and group) or clusters to guarantee a limit, the error is an `UnattainableLimitError`. Its message has
-                the lowest limit that they can guarantee, and the number that the limit needs.
+            ValueError: If a shape, a dtype or a value is invalid. If there are too few samples or clusters (of a class
+                and group) to guarantee a limit, the error is an `UnattainableLimitError`. Its message has the lowest
+                limit that these samples can guarantee, and the number of samples that the limit needs.
 
         Warns:
             CalibrationWarning: If the calibration has no finite optimum; the logits are then left uncalibrated.
@@ -332,7 +331,7 @@ class DecisionRule(nn.Module):
         self.report = report._replace(calibrated_by=calibrated_by, seed=self.seed if is_split else None)
 
     def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the indices of calibration samples and of threshold samples; without a split, all samples are both."""
+        """Return the row indices for the calibration and for the thresholds; without a split, both are all rows."""
         units = torch.arange(len(target), device=target.device) if clusters is None else clusters.to(target.device)
         needs_split = self.calibration_method is not None or self.priors is not None or clusters is not None
         if not self.limits or not (needs_split or needs_path(self.limits, self.concern)):
@@ -364,7 +363,7 @@ class DecisionRule(nn.Module):
 
     @torch.no_grad()
     def evaluate(self, preds: Tensor, target: Tensor) -> RuleReport:
-        """Measure coverage, dangerous errors and cost on samples, and also at the rule's ``priors``, if any.
+        """Return the share of decided samples, the dangerous errors and the cost, also at the rule's ``priors``.
 
         Arguments and errors are those of `fit`.
 
@@ -407,7 +406,7 @@ class DecisionRule(nn.Module):
 
     @classmethod
     def _restored(cls, content: dict[str, Any]) -> Self:
-        """Make a rule from file content; raise an error if a tensor exceeds its stored data, or content is invalid."""
+        """Return the rule that the ``content`` of a file describes; raise an error if the content is invalid."""
         classes, state, report = content["concern"]["classes"], content["state"], content["report"]
         check_whole_tensors([*state.values(), *content["settings"].values()])
         if not isinstance(classes, list) or len(state["costs"]) != len(classes):

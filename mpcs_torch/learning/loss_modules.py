@@ -1,4 +1,4 @@
-"""Losses as modules: losses weighted by a concern, generalized means, and soft F1."""
+"""Loss modules: losses weighted by the costs of errors (a concern), generalized-mean losses, and soft F1."""
 
 from math import isfinite
 from typing import Any
@@ -57,19 +57,19 @@ class ConcernLoss(_LossOfLogits):
     .. math::
         L = (1 - s) \cdot (-\log p_y) + s \cdot \sum_{j \ne y} \frac{D_{yj}}{\sum_{i \ne y} D_{yi}} (-\log(1 - p_j))
 
-    With the share :math:`s = 1/2` it is the limit of MPCS over all classes (k = C) as the number of intervals t goes to
-    infinity; with s = 0 it is cross entropy.
+    With s = 0, the loss is cross entropy. With s = 1/2, it is the limit of the Meta Pattern Concern Score over all
+    classes (k = C) for infinitely many intervals t. D is the matrix of ``concern``.
 
     Args:
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0. Default: all errors have the same weight.
         concern_share: s, the share of the loss that penalizes wrong classes, from 0 to 1.
-        weight: ``(C,)`` weights >= 0 of the classes, applied by the true class.
+        weight: ``(C,)`` weights >= 0: the loss of a sample is multiplied by the weight of its true class.
         ignore_index: The label of ignored samples.
         label_smoothing: The share of each label, from 0 to 1, that is spread evenly over all classes.
         reduction: ``"mean"``, ``"sum"`` or ``"none"``.
 
     Raises:
-        ValueError: From the constructor or `forward`, if an argument breaks its rule.
+        ValueError: From the constructor or `forward`, if an argument is invalid.
 
     References:
         Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Eq. 4 to 9, for k = C and t to infinity.
@@ -110,14 +110,14 @@ class ConcernLoss(_LossOfLogits):
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Return the loss of a batch: float32, or float64 for float64 logits.
 
-        The mean is that of `torch.nn.functional.cross_entropy`; if every sample is ignored, its gradient is 0.
+        The mean is weighted as in `torch.nn.functional.cross_entropy`. If every sample is ignored, the gradient is 0.
 
         Args:
             logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; 16-bit types are upcast.
                 The logit of an impossible class may be -inf.
-            target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``; or the
-                share of each class, >= 0, floating point in the shape of ``logits``, as from mixup.
-            sample_weight: Weights >= 0 of the samples, in the shape of a target of class indices. Default: 1.
+            target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``.
+                Alternatively the share of each class (as from mixup), >= 0, floating point in the shape of ``logits``.
+            sample_weight: Weights >= 0 of the samples, in the shape of class indices. Default: 1.
         """
         batch = self._batch(logits, target, sample_weight, self.penalties)
         return concern_loss(batch, self.penalties, self.concern_share)
@@ -132,18 +132,18 @@ class SoftmaxMarginLoss(_LossOfLogits):
         L = -z_y + \log \sum_j \exp(z_j + m D_{yj}), \quad D_{yy} = 0
 
     The true class must win by a larger margin over classes that are costlier to confuse with it. The costs are added in
-    training only: at inference, probabilities are the softmax of the logits. If the target holds class shares, the
-    costs D are averaged with these as weights.
+    training only: at inference, probabilities are the softmax of the logits. If the target consists of class shares,
+    the costs D are averaged over true classes, weighted by the shares.
 
     Args:
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights >= 0.
-        margin: m, the margin in nats for a weight of 1, >= 0; with 0, the loss is cross entropy. It is stored as
-            ``full_margin``, and `MarginRamp` sets ``margin_share``. The attribute ``margin`` is the product of the two;
-            assigning to ``margin`` sets ``full_margin``.
-        weight: As in `ConcernLoss`, like ``ignore_index``, ``label_smoothing`` and ``reduction``.
+        margin: m >= 0, the margin in nats for a weight of 1; with 0, the loss is cross entropy. The value is stored as
+            ``full_margin``. The attribute ``margin`` is ``full_margin`` times ``margin_share``, which `MarginRamp`
+            sets. Assigning to ``margin`` sets ``full_margin``.
+        weight: As in `ConcernLoss`; the same is true of ``ignore_index``, ``label_smoothing`` and ``reduction``.
 
     Raises:
-        ValueError: From the constructor or `forward`, if an argument breaks its rule.
+        ValueError: From the constructor or `forward`, if an argument is invalid.
 
     References:
         Gimpel, Smith: Softmax-Margin CRFs: Training Log-Linear Models with Cost Functions, NAACL HLT 2010.
@@ -204,8 +204,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
 class MarginRamp:
     """Raise the margin of a `SoftmaxMarginLoss` linearly from 0 to its full value during training.
 
-    The ``full_margin`` of the loss does not change, so a new ramp on the same loss starts from 0 again. Training with
-    the full margin from the first step costs more accuracy (``python -m examples.benchmark``).
+    The ``full_margin`` of the loss does not change, so a new ramp on the same loss starts from 0 again.
 
     Args:
         loss: The loss whose ``margin_share`` the ramp sets.
@@ -214,7 +213,7 @@ class MarginRamp:
         end: The share of the steps after which the margin reaches its full value.
 
     Raises:
-        ValueError: If an argument breaks its rule.
+        ValueError: If an argument is invalid.
 
     Example:
         >>> import torch
@@ -250,10 +249,10 @@ class MarginRamp:
 
 
 class ConcernLossScale:
-    """Multiply the loss of each batch by a score. In the paper, this score is the MPCS of the training set.
+    """Multiply the loss of each batch by the latest evaluation score.
 
-    Use it only to reproduce the paper: over 20 seeds (`mpcs reproduce figure6`), training with it makes 1.7 % more
-    dangerous errors than without it. `SoftmaxMarginLoss` makes fewer (`python -m examples.benchmark`).
+    In the paper on the Meta Pattern Concern Score (MPCS), the score is the MPCS of the training set. Use this only to
+    reproduce the paper: over 20 seeds, it led to 1.7 % more dangerous errors. `SoftmaxMarginLoss` reduces them.
 
     Example:
         >>> import torch
@@ -295,20 +294,20 @@ class GeneralizedMeanLoss(_LossOfLogits):
 
     .. math:: L = -\frac{1}{r} \log \frac{\sum_n w_n p_{n y_n}^r}{\sum_n w_n}
 
-    The weight w of a sample is the product of its sample weight and its class weight. If the target holds
-    class shares, each class has the weight share times class weight: :math:`p_{n y_n}` is the geometric mean with these
-    weights, w is their sum, and L is multiplied by the mean of w, as in `torch.nn.functional.cross_entropy`.
+    The weight w of a sample is its sample weight times its class weight. If the target consists of class shares, the
+    weight of a class is its share times its class weight. Then :math:`p_{n y_n}` is the geometric mean of probabilities
+    with these weights, and w is their sum. L is multiplied by the mean of w, as in `torch.nn.functional.cross_entropy`.
 
-    The gradient is that of cross entropy with sample weights proportional to :math:`p^r`, of mean 1: powers below 0
-    focus on hard samples, and powers above 0 down-weight them, which helps with label noise. The mean is over the
+    The gradient is that of cross entropy with sample weights proportional to :math:`p^r`, of mean 1. Powers below 0
+    focus on hard samples; powers above 0 down-weight hard samples, which helps with label noise. The mean is over the
     batch, so powers far from 0 give noisy losses on small batches.
 
     Args:
-        power: r: -2/3 for robustness, 0 for cross entropy, 1 for decisiveness; there is no floor.
-        weight: As in `ConcernLoss`, like ``ignore_index``.
+        power: r: -2/3 for robustness, 0 for cross entropy, 1 for decisiveness. Probabilities have no lower bound.
+        weight: As in `ConcernLoss`; the same is true of ``ignore_index``.
 
     Raises:
-        ValueError: From the constructor or `forward`, if an argument breaks its rule.
+        ValueError: From the constructor or `forward`, if an argument is invalid.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Eq. 2; Section 6 proposes such losses without an equation.
@@ -346,8 +345,8 @@ class SoftF1Loss(nn.Module):
         ignore_index: The label of ignored samples.
 
     Raises:
-        ValueError: From the constructor or `forward`, if a setting, a shape or a dtype breaks its rule. Probabilities
-            and labels outside [0, 1] are clamped.
+        ValueError: From the constructor or `forward`, if a setting, a shape or a dtype is invalid. Probabilities and
+            labels outside [0, 1] are clamped.
 
     Example:
         >>> import torch
@@ -428,7 +427,7 @@ class SoftF1Loss(nn.Module):
         return scores.softmax(dim=1)
 
     def _indicators(self, scores: Tensor, target: Tensor, ignore: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return class indices (N, ...) as one-hot labels (N, C, ...), and the elements to ignore."""
+        """Return one-hot labels (N, C, ...) of class indices ``target`` (N, ...), and a mask of elements to ignore."""
         check_target(target, scores.shape[:1] + scores.shape[2:])
         labels = target.long().unsqueeze(1)
         check_labels(labels, scores.shape[1], self.ignore_index)

@@ -17,12 +17,12 @@ from mpcs_torch.errors import MpcsError, require
 
 
 class RepeatedStepError(MpcsError, RuntimeError):
-    """A scheduler would be stepped more than once for one score."""
+    """Accelerate would step a scheduler more than once for one score."""
 
 
 SETTINGS = ("power", "reference", "lowest", "highest", "smoothing", "warmup_steps", "multiply", "min_lrs")
 PROGRESS = ("score", "factor", "reason", "last_epoch", "_last_lr")
-"""The saved attributes besides the settings; the base rates (``initial_lr``) are in the optimizer's state."""
+"""The attributes in `MPCSLR.state_dict` besides the settings."""
 
 
 class MPCSLR(ReduceLROnPlateau):
@@ -41,9 +41,9 @@ class MPCSLR(ReduceLROnPlateau):
     rate is instead the current rate of the group at each optimizer step, so other schedules stay in effect.
 
     This class is a subclass of `ReduceLROnPlateau` because frameworks pass a metric only to such schedulers.
-    `SequentialLR` and `ChainedScheduler` refuse them: call `step` separately. Accelerate steps a prepared scheduler
-    once for each process. So do not prepare it, but call ``accelerator.register_for_checkpointing``, or pass
-    ``step_scheduler_with_optimizer=False`` to the `Accelerator`.
+    `SequentialLR` and `ChainedScheduler` refuse such schedulers: call `step` separately. Accelerate steps a prepared
+    scheduler once for each process. So do not prepare this one, but call ``accelerator.register_for_checkpointing``,
+    or pass ``step_scheduler_with_optimizer=False`` to the `Accelerator`.
 
     Args:
         optimizer: The optimizer.
@@ -54,8 +54,8 @@ class MPCSLR(ReduceLROnPlateau):
         smoothing: The weight of past scores in an exponential moving average, at least 0 (no smoothing) and below 1.
         warmup_steps: w; the warmup starts when the scheduler is created, before its first step.
         min_lr: :math:`\eta_{\min} >= 0`, the lower bound of the learning rate: one number, or a list with one for each
-            parameter group, as in `ReduceLROnPlateau`. It never raises a rate above its base rate. If a list is given,
-            it is 0 for groups added later.
+            parameter group, as in `ReduceLROnPlateau`. The bound never raises a rate above its base rate. With a list,
+            the bound of groups added later is 0.
         multiply: Whether to multiply the rates that other schedulers set, only during ``optimizer.step()``. Between
             steps, ``optimizer.param_groups`` has the unscaled rates; ``get_last_lr()`` returns the products.
         last_epoch: The number of steps that an earlier scheduler of this optimizer made, minus 1, as in torch's
@@ -71,8 +71,8 @@ class MPCSLR(ReduceLROnPlateau):
         RepeatedStepError: From ``step``, if Accelerate prepared the scheduler and would repeat the step once for each
             of several processes.
 
-    In our trials on MNIST, no variant made fewer dangerous errors than a cosine schedule with warmup. Use it if the
-    number of steps is not known in advance; ``examples/benchmark`` compares plateau rules by MPCS, loss and accuracy.
+    In trials on MNIST, no variant made fewer dangerous errors than a cosine schedule with warmup. Use this scheduler if
+    the number of steps is not known in advance.
 
     References:
         Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Section IV-C2. Deviations: reference, power,
@@ -124,7 +124,7 @@ class MPCSLR(ReduceLROnPlateau):
         self._set_factor(1.0)
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent
-        """Set the learning rate by the score ``metrics`` of an evaluation, unless the score is not finite."""
+        """Set the learning rate by the evaluation score ``metrics``; a score that is not finite changes nothing."""
         score = self._score_of_first_rank(float(metrics))
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
@@ -151,7 +151,7 @@ class MPCSLR(ReduceLROnPlateau):
 
     @property
     def base_lrs(self) -> list[float]:  # type: ignore[override]  # an attribute in torch; here read from the groups
-        """The ``initial_lr`` of each parameter group; in a group that has none, it is set to the current rate."""
+        """The ``initial_lr`` of each parameter group. A group without ``initial_lr`` gets its current rate as value."""
         return [float(group.setdefault("initial_lr", _rate(group))) for group in self.optimizer.param_groups]
 
     @property
@@ -170,11 +170,11 @@ class MPCSLR(ReduceLROnPlateau):
         raise AttributeError("total_steps")
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the settings and the progress as plain values."""
+        """Return the settings and the progress as a dictionary of numbers, text and lists."""
         return {name: getattr(self, name) for name in (*SETTINGS, *PROGRESS)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a saved state. Parameter groups added after it was saved keep their rates until the next step.
+        """Restore a saved state. Parameter groups that the state lacks keep their rates until the next step.
 
         If this is the first scheduler of the optimizer, and the optimizer's state was not loaded, also set the saved
         rates. The base rates are part of the optimizer's state.
@@ -206,7 +206,7 @@ class MPCSLR(ReduceLROnPlateau):
         self._attach()  # a copied optimizer does not scale its steps
 
     def _set_factor(self, factor: float) -> None:
-        """Scale the rates by ``factor``, which comes from the score, times the factor of the warmup."""
+        """Set ``self.factor`` to ``factor`` times that of the warmup; scale the rates unless ``multiply`` is set."""
         if self.last_epoch < self.warmup_steps:
             warmup = (self.last_epoch + 1) / (self.warmup_steps + 1)
             factor *= warmup
@@ -222,12 +222,12 @@ class MPCSLR(ReduceLROnPlateau):
         self._last_lr = [_rate(group) for group in groups]
 
     def _products(self, bases: Iterable[float]) -> list[float]:
-        """Return ``factor`` times the base rate of each group, bounded below by ``min_lr``."""
+        """Return, for each parameter group, ``self.factor`` times its rate in ``bases``, at least ``min_lr``."""
         limits = chain(self.min_lrs, repeat(self.default_min_lr or 0.0))
         return [max(base * self.factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
 
     def _attach(self) -> None:
-        """Scale the optimizer's steps in place of an earlier `MPCSLR` if ``multiply`` is set; otherwise detach."""
+        """Make ``optimizer.step()`` scale its rates by this scheduler if ``multiply`` is set, and by none otherwise."""
         optimizer = _unwrapped(self.optimizer)
         if self.multiply and SCHEDULER not in vars(optimizer):
             optimizer.step = MethodType(_with_scaled_rates(optimizer.step), optimizer)  # type: ignore[method-assign]
@@ -235,7 +235,7 @@ class MPCSLR(ReduceLROnPlateau):
 
     @contextmanager
     def _scaled(self) -> Iterator[None]:
-        """Multiply the rates that other schedulers set by the factor, and restore them at the end."""
+        """Multiply the current rates by ``factor`` in the context, and restore the rates at its end."""
         groups = self.optimizer.param_groups
         unscaled = [_rate(group) for group in groups]
         rates = self._products(unscaled)
@@ -272,17 +272,17 @@ class MPCSLR(ReduceLROnPlateau):
 
 
 SCHEDULER = "_mpcs_lr"
-"""The name of the optimizer attribute that stores the scheduler which multiplies the rates."""
+"""The optimizer attribute that stores the `MPCSLR` with ``multiply=True``, or None."""
 
 
 def _unwrapped(optimizer: Any) -> Optimizer:
-    """Return the optimizer inside Accelerate's wrapper."""
+    """Return the optimizer itself, without Accelerate's wrapper."""
     inner: Optimizer = optimizer if hasattr(optimizer, "_optimizer_step_pre_hooks") else optimizer.optimizer
     return inner
 
 
 def _with_scaled_rates(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap ``step`` to scale the rates during a step; torch has no hook that is called if the step raises."""
+    """Wrap an optimizer's ``step``, so that the rates are scaled during a step and restored even after an error."""
 
     @wraps(step)
     def with_scaled_rates(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -302,7 +302,7 @@ def _rate(group: dict[str, Any]) -> float:
 
 
 def _set_rates(groups: Iterable[dict[str, Any]], rates: Iterable[float]) -> None:
-    """Set the rates of the first groups; groups that were added later keep their rates."""
+    """Set the learning rates of ``groups`` to ``rates``. Groups beyond the length of ``rates`` keep their rates."""
     for group, lr in zip(groups, rates, strict=False):
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(lr)

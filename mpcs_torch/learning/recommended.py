@@ -1,4 +1,4 @@
-"""The recommended recipe: losses to train models with, and the choice of one model and its decision factor."""
+"""The recommended recipe: train a model with each of several losses, then choose a model and its decision costs."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -34,11 +34,10 @@ from mpcs_torch.tables import Table
 
 MAX_ACCURACY_LOSS = 0.005
 """The largest allowed loss of accuracy, as a share of samples. Up to this loss, about one dangerous error is avoided
-for each correct decision that is lost; beyond it, only 0.4 (``python -m tests.benchmarks.allowances``)."""
+for each correct decision that is lost; beyond this loss, only 0.4."""
 PLAIN = "plain"
 LOSSES = {PLAIN: (0.0, 0.0), "margin 2": (2.0, 0.0), "margin 4": (4.0, 0.0), "margin 2, smoothed": (2.0, 0.05)}
-"""The candidate losses by name. Each has a margin in nats, for the errors that matter most, and a label smoothing.
-Smoothing helps models that make no errors on their training samples."""
+"""The candidate losses by name: the margin in nats for the most harmful errors, and the label smoothing."""
 REFERRAL_LIMIT = Limit(0.005)
 """The default limit if samples may be referred."""
 HEADER = ("model", "decided by", "points of accuracy", "dangerous errors", "more in 10 000", "cost", "referred", "")
@@ -67,22 +66,21 @@ class Recommendation:
     rule: DecisionRule
     """The fitted decision rule, whose input is the logits of the chosen model."""
     factor: float | None
-    """The cost of a harmless error in decisions, if the worst error costs 1; None for the costs of the concern."""
+    """The rule's cost of a harmless error, if the worst error costs 1; None if the rule uses the concern's costs."""
     summary: str
     """Two lines of text: the trade-off between accuracy and dangerous errors, and the choice. The 95 % intervals are
     computed on the same validation samples as the choice."""
     options: Table
-    """The accuracy, dangerous errors, cost and referrals of some options: the plain model, the chosen model with each
-    factor, and each model with the chosen factor. With limits, all options are listed, with estimated values."""
+    """The accuracy, dangerous errors, cost and referrals of the plain model, of the chosen model with each factor, and
+    of each model with the chosen factor. With limits, all models and factors are listed, with estimated values."""
 
     def __str__(self) -> str:
-        """Return the summary and the table of the options."""
         return f"{self.summary}\n\n{self.options.markdown()}"
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """The losses, each of which trains one model, and the choice among these models."""
+    """Losses that each train one model, and the method `choose` to choose among the trained models."""
 
     concern: ConcernSpec
     losses: dict[str, SoftmaxMarginLoss]
@@ -102,19 +100,19 @@ class Recipe:
     ) -> Recommendation:
         """Choose a model and fit its rule on validation samples unseen in training.
 
-        Each model gets a score from its calibrated probabilities: the log score of the true class plus the log score of
-        no harm. The model with the best score is chosen, even if it is the plain one. Error counts are too noisy.
+        Each model gets a score from its calibrated probabilities: -log p(true class) - log(1 - expected harm). The
+        model with the lowest score is chosen, even if it is the plain one.
 
-        A temperature calibrates the probabilities. If there are no limits and harm is asymmetric (mistaking A for B is
-        worse than B for A), each class gets a scale and a bias instead, because margins then shift the class odds.
+        A temperature calibrates the probabilities. Harm is asymmetric if mistaking A for B is worse than B for A. Then
+        margins shift the class odds, so without limits, each class gets a scale and a bias instead of the temperature.
 
-        Without limits, the factor with the least expected harm within the allowed loss of accuracy is chosen (no factor
-        if a referral has a cost). An option is skipped if counts show that it is worse than the calibrated plain model:
-        the 95 % interval of its loss of accuracy is above the allowed loss, or that of its change in harm is above 0.
+        A factor is the cost of a harmless error in decisions, if the worst error costs 1. Without limits, the factor
+        with the least expected harm within the allowed loss of accuracy is chosen; if a referral has a cost, no factor
+        is used. A choice is skipped if the 95 % intervals of counts show that it is worse than the plain model.
 
-        With limits, a fifth of the samples fits the calibration, and chooses the model and the factor that refer the
-        fewest samples within the allowed loss of correct decisions. The other samples only set the thresholds, so that
-        the limits are guaranteed for the chosen option.
+        With limits, the model and the factor that refer the fewest samples are chosen, within the allowed loss of
+        correct decisions. A fifth of the samples is used for this choice and for the calibration. The other samples
+        only set the thresholds, so that the limits are guaranteed for this choice.
 
         Args:
             logits: ``(N, C)`` logits of each trained model, by the name of its loss; ``"plain"`` is required. Other
@@ -142,7 +140,7 @@ class Recipe:
 
     @property
     def _default_factor(self) -> float:
-        """The factor that stands for the costs of the concern."""
+        """The factor for which `_rule` does not change the costs of the concern."""
         has_costs = self.concern.weights is not None or self.concern.refer is not None
         return 0.0 if has_costs else self.concern.factor
 
@@ -180,10 +178,10 @@ class Recipe:
     def _ways(
         self, options: Options, place: int, logits: Mapping[str, Tensor], target: Tensor, clusters: Tensor | None
     ) -> dict[int, Way]:
-        """Measure the plain model, the chosen model with each factor, and each model with the chosen factor."""
+        """Return table rows of the plain model, the chosen model with any factor, and any model with this factor."""
         chosen, losses, ways = options.options[place], dict[int, Tensor](), dict[int, Way]()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the chosen rule warns
+            warnings.simplefilter("ignore")  # the chosen rule gives the same warnings
             fitted = [self._rule(self._default_factor).fit(each, target).calibration for each in logits.values()]
         for at, (model, factor) in enumerate(options.options):
             if at == 0 or model == chosen.model or factor == chosen.factor:
@@ -206,7 +204,7 @@ class Recipe:
         size: int,
         is_chosen: bool,
     ) -> Way:
-        """Format the table row of an option, from its mean losses (4,) and their changes from the plain model."""
+        """Return the table row of a model and factor; ``losses`` (4,) are the means of `decision_values`."""
         by = COSTS if factor in (None, self._default_factor) else f"a factor of {factor:g}"
         _, dangerous, cost, referred = losses
         verdict = "" if expected >= -self.max_accuracy_loss else "expected to cost too much accuracy"
@@ -257,20 +255,20 @@ def recommended(
     """Return the recipe for fewer dangerous errors within an allowed loss of accuracy (see ``examples/benchmark``).
 
     Train one plain model, and three models with margins for dangerous errors; `MarginRamp` lets the margins grow during
-    training. Then choose a model and a decision factor on validation samples. If the concern has weights, margins are
-    proportional to the weights. Any optimizer and schedule will do; the benchmark used Adam with warmup and cosine
-    decay. If training is expensive, train only the plain model and one with a margin.
+    training. Then choose a model and the cost of harmless errors on validation samples. If the concern has weights,
+    margins are proportional to the weights. Any optimizer and schedule will do. If training is expensive, train only
+    the plain model and one with a margin.
 
     Args:
         concern: The costs of errors, and which errors are dangerous.
         max_accuracy_loss: The largest loss of accuracy that the choice may cause, as a share of samples in [0, 1]. The
-            expected loss is at most this, and an option is not chosen if the 95 % interval of its loss is entirely
-            above it. With limits, it is the allowed loss in the share of correct decisions.
+            expected loss, and the lower end of the 95 % interval of the counted loss, must not exceed this value. With
+            limits, it is the allowed loss in the share of correct decisions.
         refer: Whether samples may be referred to guarantee limits, or the limits themselves; True stands for
             ``Limit(0.005)``. If the concern has a cost of referral, samples may be referred even without limits.
 
     Raises:
-        ValueError: If an argument breaks its rule.
+        ValueError: If an argument is invalid.
 
     Example:
         >>> import torch
@@ -304,10 +302,10 @@ def recommended(
 
 
 def with_averages(logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Add the ``"average"`` of all models, and the ``"average of margins"``, which leaves out the plain model.
+    """Return ``logits`` and those of two averages: of all models (``"average"``), and of all but the plain model.
 
-    `Recipe.choose` may then choose an average. An average needs no further training, but each prediction takes a
-    forward pass of every model in it. The logits of an average are the logarithms of the mean probabilities.
+    The second is the ``"average of margins"``. `Recipe.choose` may then choose an average, whose predictions need a
+    forward pass of every model in the average. Logits of an average are the logarithms of the mean probabilities.
 
     Args:
         logits: ``(N, C)`` logits of each model on the same samples, by the name of its loss.
@@ -334,7 +332,7 @@ def average_logits(logits: Sequence[Tensor]) -> Tensor:
 
 
 def margin_loss(concern: ConcernSpec, margin: float, label_smoothing: float) -> SoftmaxMarginLoss:
-    """Return the loss with ``margin`` nats for the errors that matter most; errors without harm have no margin."""
+    """Return the loss whose margin is ``margin`` nats for the most harmful errors, and 0 for harmless errors."""
     return SoftmaxMarginLoss(harm_matrix(concern).float(), margin=margin, label_smoothing=label_smoothing)
 
 

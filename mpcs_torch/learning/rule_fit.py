@@ -1,4 +1,4 @@
-"""The samples that fit a decision rule, and the choice of the thresholds that guarantee its limits."""
+"""The samples to fit a decision rule with, and the choice of the thresholds that guarantee its limits."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -24,16 +24,16 @@ from mpcs_torch.learning.rule_limit import CLUSTER, Limit
 
 CALIBRATION_SHARE = 0.2
 MAX_STEPS = 500
-"""The maximum number of steps of a path (a sequence of thresholds) that is fixed on the calibration samples."""
+"""The maximum number of thresholds to test in sequence, if the calibration samples fix the sequence."""
 
 
 class FitSamples(NamedTuple):
-    """N samples, each with K candidate answers, on the CPU."""
+    """N samples, each with K candidate decisions (answers) under J limits, on the CPU."""
 
     target: Tensor
     """The true classes, (N,), int64."""
     answers: Tensor
-    """The candidate answers, cheapest first, int64 (N, K): classes, or C and above for coarse answers."""
+    """The candidate decisions, cheapest first, int64 (N, K): classes, or C and above for sets of classes."""
     risk: Tensor
     """The estimated loss under each limit, float64 (N, K, J): at most 1, or infinite if a referral costs less."""
     groups: Mapping[str, Groups]
@@ -45,12 +45,12 @@ class FitSamples(NamedTuple):
 
 
 def needs_path(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
-    """Return whether the path, a sequence of thresholds to test, must be fixed on samples that the tests do not use."""
+    """Return whether the path (the sequence of threshold vectors to test) must be fixed on separate samples."""
     return len(limits) > 1 or _needs_steps(limits, concern)
 
 
 def _needs_steps(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
-    """Return whether the steps of the path also need other samples, because an error rate may fall along the path."""
+    """Return whether an error rate may fall along the path of thresholds, so that its steps need separate samples."""
     is_budget = any(limit.is_budget for limit in limits)  # referrals only decrease, whichever answers are chosen
     return any(limit.is_of_decided for limit in limits) or (bool(concern.answers) and not is_budget)
 
@@ -58,10 +58,10 @@ def _needs_steps(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
 def choose_thresholds(
     limits: Sequence[Limit], concern: ConcernSpec, samples: FitSamples, calibration_rows: Tensor, threshold_rows: Tensor
 ) -> Tensor:
-    """Choose the thresholds (J,), one per limit, to decide as many samples as the tests of all limits allow.
+    """Return the thresholds (J,), one per limit, with which as many samples are decided as the limits allow.
 
     A threshold applies to an estimated loss, divided by the highest loss of its limit. The samples ``calibration_rows``
-    fix a path of thresholds, and the samples ``threshold_rows`` choose a step of this path.
+    fix a path (a sequence of threshold vectors), and the samples ``threshold_rows`` choose a step of this path.
     """
     counted = torch.stack([limit.counted(samples.target, samples.answers, concern) for limit in limits], dim=2)
     all_rates, highest = _rates(limits, concern, samples, counted)
@@ -73,7 +73,7 @@ def choose_thresholds(
     fixes_steps = _needs_steps(limits, concern)
     step_rows, most = (calibration_rows, MAX_STEPS) if fixes_steps else (threshold_rows, None)
     ends = ends_of_steps(places[step_rows], rounding=1e-5, most=most)
-    decided_at = torch.bucketize(places, ends, right=True)  # an answer at infinity is decided at no step
+    decided_at = torch.bucketize(places, ends, right=True)  # an answer with infinite risk is never allowed
     steps, clusters = len(ends), torch.arange(len(places)) if samples.clusters is None else samples.clusters
     if limits[0].is_budget:  # begin with all samples decided, except those without an allowed answer
         decided_at = steps - decided_at.amin(dim=1, keepdim=True)
@@ -96,7 +96,6 @@ def choose_thresholds(
 
 
 def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, referred_at: Tensor) -> Tensor:
-    """Choose the threshold that refers the most samples within the budget of ``limit``; step 0 refers the fewest."""
     steps = len(ends)
     last = last_step(rates, referred_at, steps)
     if last < 0:
@@ -110,7 +109,7 @@ def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, referre
 def _rates(
     limits: Sequence[Limit], concern: ConcernSpec, samples: FitSamples, counted: Tensor
 ) -> tuple[list[LimitedRate], list[float]]:
-    """Return the rates to test (one per limit, or per group of a limit with ``by``) and the limits' highest losses."""
+    """Return the rates to test, one per limit (per group if ``by`` is set), and the highest loss of each limit."""
     rates, highest_losses = list[LimitedRate](), list[float]()
     for limit, is_counted in zip(limits, counted.unbind(dim=2), strict=True):
         losses, answers = limit.losses(concern), samples.answers
@@ -150,7 +149,7 @@ def _path(limits: Sequence[Limit], highest_losses: Sequence[float], risk: Tensor
 
 
 def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: bool) -> None:
-    """Raise an error if there are too few threshold samples; the number in its message includes calibration samples."""
+    """Raise an error if samples are too few. With ``is_split``, the needed number includes the calibration samples."""
     try:
         rate.check_attainable(all_rows)
     except UnattainableLimitError as error:
@@ -160,7 +159,7 @@ def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: boo
 
 
 def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrates: bool) -> tuple[Tensor, Tensor]:
-    """Validate and return logits (N, C), which must be finite if ``calibrates``, and labels (N,); upcast half types."""
+    """Validate logits (N, C), finite if ``calibrates``, and labels (N,); return both, 16-bit logits as float32."""
     require(preds.ndim == 2, "preds must have shape (N, C)", tuple(preds.shape))
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
     raise_first([*samples.find_faults(), *([not_finite(samples.scores)] if calibrates else [])])
@@ -184,7 +183,7 @@ def calibration_units(total: int) -> int:
 
 
 def draw_calibration_units(total: int, seed: int) -> Tensor:
-    """Draw the samples or clusters, out of ``total``, that fit the calibration: bool (total,), True if drawn."""
+    """Draw samples or clusters at random to fit the calibration with; return a bool mask (total,)."""
     is_calibration = torch.zeros(total, dtype=torch.bool)
     order = torch.randperm(total, generator=torch.Generator().manual_seed(seed))
     is_calibration[order[: calibration_units(total)]] = True

@@ -36,8 +36,8 @@ class Limit:
     Args:
         at_most: The upper bound of the error rate, above 0 and below 1; for ``"cost"``, that of the mean cost.
         errors: The errors that count: ``"dangerous"`` (`ConcernSpec.dangerous_pairs`), ``"any"``, ``"cost"``, or pairs
-            of class names: the true class and a wrong class. ``"referrals"`` makes the limit a budget instead: the
-            maximum share of samples to refer, and those with the highest risk are referred first.
+            of class names: the true class and a wrong class. With ``"referrals"``, the limit is instead the maximum
+            share of samples to refer; samples with the highest risk are referred first.
         of: The samples that count. ``"samples"``: all. The name of a class, or of a group of classes
             (`ConcernSpec.class_groups`): samples that truly belong to it. ``"decided"``: samples that are not referred.
             ``"decided NAME"``: samples decided as the class or group NAME.
@@ -45,11 +45,11 @@ class Limit:
         confidence: The probability, over random validation sets, that the limit holds for new samples. None: the error
             rate is at most the limit on average over validation sets; not allowed for limits on decided samples.
         per: The rate to limit if samples are in clusters (patients, for example). ``"sample"``: the rate over all
-            samples of new clusters. ``"cluster"``: the mean over new clusters of the rate in each cluster; it needs
-            fewer clusters if a few clusters are large. The two rates differ if large clusters have more errors.
+            samples of new clusters. ``"cluster"``: the rate in each cluster, averaged over new clusters. The two rates
+            differ if large clusters have more errors. The second needs fewer clusters if a few clusters are large.
 
     Raises:
-        ValueError: If an argument breaks its rule.
+        ValueError: If an argument is invalid.
 
     Example:
         >>> print(Limit(0.01, of="malignant", by="site"))
@@ -103,7 +103,7 @@ class Limit:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse a limit, ``dangerous <= 1 % of malignant by site`` for example; the default confidence is 0.95.
+        """Return the limit in ``text``, such as ``dangerous <= 1 % of malignant by site``; default confidence: 0.95.
 
         Raises:
             ValueError: If the text is not a valid limit.
@@ -129,7 +129,7 @@ class Limit:
 
     @property
     def is_budget(self) -> bool:
-        """Whether the limit is a budget of referrals instead of an upper bound on errors."""
+        """Whether the limit is a maximum share of referrals (a budget) instead of an upper bound on errors."""
         return self.errors == REFERRALS
 
     @property
@@ -144,13 +144,13 @@ class Limit:
 
     @property
     def unit(self) -> str:
-        """The samples that count, in words."""
+        """The samples that count in the rate, as text for messages."""
         if self.is_of_true_class:
             return f"samples of {self.of}"
         return SAMPLES if self.of == SAMPLES else f"{self.of} samples"
 
     def limited_classes(self, concern: ConcernSpec) -> tuple[int, ...] | None:
-        """Return the classes whose samples count, by true class or by decision; None if all samples count.
+        """Return the indices of the classes whose samples count, by true class or decision; None if all samples count.
 
         Raises:
             ValueError: If there is no such class or group of classes, or its name is ambiguous.
@@ -168,9 +168,9 @@ class Limit:
         return members[name]
 
     def losses(self, concern: ConcernSpec) -> Tensor:
-        """Return the loss of each answer (column) for each true class (row): (C, C + A), float64.
+        """Return the loss of each decision (column: C classes, A coarse answers) by true class: (C, C + A), float64.
 
-        The loss is 0 if the limit does not count the sample. A budget of referrals uses the losses of dangerous errors.
+        The loss is 0 if the limit does not count the sample. A limit on referrals uses the losses of dangerous errors.
         """
         classes = list(concern.classes)
         pairs = torch.zeros(len(classes), len(classes), dtype=torch.float64)
@@ -193,7 +193,7 @@ class Limit:
         return loss
 
     def counted(self, target: Tensor, answers: Tensor, concern: ConcernSpec) -> Tensor:
-        """Return whether the limit counts each sample if it gets each of K ``answers`` (N, K): bool (N, K)."""
+        """Return whether the limit counts sample n if its decision is ``answers[n, k]``: bool (N, K)."""
         labels = self.limited_classes(concern)
         if labels is None:
             return torch.ones_like(answers, dtype=torch.bool)
@@ -210,7 +210,6 @@ class ClassErrors(NamedTuple):
     """Whether the samples are independent; only then is the interval valid."""
 
     def __str__(self) -> str:
-        """Return the counts with the rate and its 95 % interval."""
         if not self.samples:
             return "no samples"
         low, high = clopper_pearson(self.errors, self.samples)
@@ -219,7 +218,7 @@ class ClassErrors(NamedTuple):
 
 
 class RuleReport(NamedTuple):
-    """The results of a rule on samples: after a fit with limits, on the samples that chose the thresholds."""
+    """The results of a decision rule on samples; after a fit with limits, on the samples that set the thresholds."""
 
     calibrated_by: int
     """The number of samples used to fit the calibration."""
@@ -232,9 +231,9 @@ class RuleReport(NamedTuple):
     cost: float
     """The mean cost per sample of decisions and referrals; a referral without a price costs 0."""
     by_class: Mapping[str, ClassErrors]
-    """The dangerous errors by name, for each class or group of classes with samples that can be dangerous errors."""
+    """The dangerous errors by the name of a class or group; classes without possible dangerous errors are left out."""
     coarse: float = 0.0
-    """The share of samples that get a coarse answer."""
+    """The share of samples that get a coarse answer, which is a set of classes."""
     at_priors: Mapping[str, float] = MappingProxyType({})
     """The coverage, dangerous_rate and cost expected at the rule's ``priors``, by name; empty without priors. Each
     value is a weighted sum of the means within each class; the weight is the prior of the class."""
@@ -295,10 +294,10 @@ def report_on(
     is_clustered: bool = False,
     weights: Tensor | None = None,
 ) -> RuleReport:
-    """Report on ``decisions`` (N,), given labels (N,). A decision of -1 is a referral, C or higher is a coarse answer.
+    """Return the results of ``decisions`` (N,), int64: a class, C + a for coarse answer a, or -1 for a referral.
 
     With ``priors`` (C,), also report the values at these class frequencies. With ``is_clustered``, error counts get no
-    interval, because it would be invalid. ``weights`` (N,) apply to the means, not to the error counts of classes.
+    interval, which would be invalid. ``weights`` (N,) apply to the means, but not to the error counts of classes.
     """
     classes = len(concern.classes)
     _, dangerous, cost, referred = decision_values(concern).to(target.device)[
@@ -326,9 +325,9 @@ def report_on(
 
 
 def decision_values(concern: ConcernSpec) -> Tensor:
-    """Return four values of each decision: 1 if correct, 1 if a dangerous error, its cost, and 1 if a referral.
+    """Return, by true class and decision: 1 if correct, 1 if a dangerous error, the cost, and 1 if a referral.
 
-    float64 (4, C, C + A + 1), by true class and decision. The last column, a referral, costs 0 if it has no price.
+    The shape is (4, C, C + A + 1), float64, for C classes, A coarse answers and a referral, which costs 0 by default.
     """
     costs = concern.costs() if concern.refer is not None else torch.nn.functional.pad(concern.costs(), (0, 1))
     is_referral = (torch.arange(costs.shape[1]) == costs.shape[1] - 1).expand(costs.shape)

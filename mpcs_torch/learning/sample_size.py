@@ -24,9 +24,9 @@ Array = NDArray[np.float64]
 START, MAX_SAMPLES = 2**10, 2**17
 """The start and the upper bound of the search for a number of counted samples."""
 SEARCH_FITS, FINAL_FITS, MAX_PILOTS = 100, 400, 64
-"""The number of fits per step of the search and for the final chance, and the largest number to try, in pilot sizes."""
+"""The number of fits per search step, that for the final chance, and the highest multiple of the pilot size to try."""
 SIMULATIONS, BATCH, TINY = 2000, 100, 1e-6
-"""The number of simulations for clusters, the number at once in memory, and a lower bound for Beta parameters."""
+"""The number of simulations for clusters, the number of them at once in memory, and a bound for Beta parameters."""
 
 
 @dataclass(frozen=True)
@@ -37,23 +37,22 @@ class LimitPlan:
     given: int
     """The number of samples or clusters to collect, including the fifth that fits the calibration."""
     counted: tuple[int, ...]
-    """The expected number of ``given`` that count, in each group: those of the limit's class, for example."""
+    """The expected number, in each group, of samples or clusters that the limit counts, such as those of its class."""
     judging: int
-    """The number of samples or clusters that choose the threshold: the rest of ``given``."""
+    """The number of samples or clusters that choose the threshold: ``given`` without the fifth for calibration."""
     fewest: int
-    """The minimum number of counted threshold samples (in a group) that can guarantee the limit if none is an error."""
+    """The minimum number of counted samples or clusters, in each group, that can guarantee the limit without errors."""
     cluster_sizes: tuple[int, ...]
     shares: tuple[float, ...] = field(repr=False)
     """The share of samples that count, for each group."""
     chances: Array = field(repr=False, compare=False)
-    """The chances that a group meets the limit with 0, 1, 2, ... counted threshold samples."""
+    """The chances that a group meets the limit with 0, 1, 2, ... counted samples or clusters."""
 
     def chance_with(self, given: int) -> float:
         """Return the chance to decide all samples under the limit if ``given`` samples or clusters are collected."""
         return _chance(self.chances, given - calibration_units(given), self.shares) if given > 1 else 0.0
 
     def __str__(self) -> str:
-        """Return a sentence that says how many samples to collect."""
         low, high, of = min(self.cluster_sizes), max(self.cluster_sizes), self.limit.of
         is_single, sizes = high == 1, f"{high}" if low == high else f"{low} to {high}"
         parts = [f"{self.given:_} " + ("samples" if is_single else f"clusters of {sizes} samples")]
@@ -77,26 +76,26 @@ def plan_limit(
 ) -> LimitPlan:
     r"""Compute how many validation samples a `DecisionRule` needs to meet a limit without referring any sample.
 
-    With n counted samples, the test of the limit passes if there are at most :math:`k_n` errors. If each sample is an
-    error with probability p, the chance to pass is :math:`P[\mathrm{Bin}(n, p) \le k_n]`. This chance is a sawtooth in
-    n, so the plan is the smallest n from which on it is always sufficient. For clusters, tests are simulated with error
-    rates of clusters from a Beta distribution. The plan allows for a random number of counted samples.
+    A sample is counted if the limit is about its class or decision. With n counted samples, the test of the limit
+    passes if there are at most :math:`k_n` errors. If each counted sample is an error with probability p, the chance to
+    pass is :math:`P[\mathrm{Bin}(n, p) \le k_n]`. The chance goes up and down with n, so the plan is the smallest n
+    from which on the chance is sufficient. For clusters, tests are simulated with Beta-distributed error rates.
 
     The chance is that of one test, with all samples decided. A limit on decided samples, or one of several limits, must
-    pass other tests first, so it is met less often: `plan_like` plans for such limits by fits to resampled pilot data.
+    pass other tests first, so its chance is lower. `plan_like` plans for such limits by fits to resampled pilot data.
 
     Args:
         limit: The limit. It must not be on costs or referrals.
         expected: p, the error rate of the model among the counted samples, at least 0 and below the limit. If some
             samples may be referred, p is the rate among the other samples.
         chance: The required chance, above 0 and below 1.
-        share: The share of samples that count: of the class, or decided. With clusters: of clusters with such samples.
+        share: The share of samples that count (of the limit's class, or decided), or of clusters with such samples.
         group_shares: If the limit is ``by`` a column, the share of each group; the limit must then hold in all groups.
         cluster_size: The number of counted samples in each cluster, or a list of numbers that are equally frequent.
         shared: :math:`\rho`, from 0 to 1: the intracluster correlation of errors.
 
     Raises:
-        ValueError: If an argument breaks its rule, or if more than about 100 000 counted samples are needed.
+        ValueError: If an argument is invalid, or if more than about 100 000 counted samples are needed.
 
     Example:
         >>> plan = plan_limit(Limit(0.01, of="malignant"), 0.003, share=0.05)
@@ -140,14 +139,13 @@ class PilotPlan(NamedTuple):
     chance: float
     """The share of fits to ``given`` samples or clusters that reach the coverage, estimated after the search."""
     pilot: int
-    """The number of samples or clusters of the pilot."""
+    """The number of samples or clusters in the pilot data."""
     errors: int
-    """The number of pilot errors that a limit counts if no sample is referred; the minimum over several limits."""
+    """The number of errors in the pilot data that a limit counts without referrals; the minimum over all limits."""
     coverage: float
     unit: str
 
     def __str__(self) -> str:
-        """Return text that says how many samples to collect, and which assumptions the plan makes."""
         many = "all of them" if self.coverage == 1 else f"at least {100 * self.coverage:g} %"
         text = (
             f"Collect {self.given:_} {self.unit} like these {self.pilot:_}: then {many} can be decided under the "
@@ -169,10 +167,10 @@ def plan_like(
     chance: float = 0.9,
     coverage: float = 1.0,
 ) -> PilotPlan:
-    """Compute how many samples or clusters a rule needs, by fits to bootstrap samples of a pilot.
+    """Compute how many samples or clusters a rule needs, by fits to bootstrap samples of pilot data.
 
-    The plan supports limits on decided samples, several limits, groups, and clusters of any size. Each fit uses samples
-    or clusters of the pilot, drawn with replacement.
+    The plan supports limits on decided samples, several limits, groups, and clusters of any size. For each fit, samples
+    or clusters of the pilot data are drawn with replacement.
 
     Args:
         rule: A rule with limits; it is not changed.
@@ -184,7 +182,7 @@ def plan_like(
         coverage: The share of the pilot that must be decided under the limits, above 0 and at most 1.
 
     Raises:
-        ValueError: If an argument breaks its rule, or if 64 times the size of the pilot is still not enough.
+        ValueError: If an argument is invalid, or if 64 times the size of the pilot is still not enough.
     """
     require(bool(rule.limits), "rule must have limits", quoted(list(map(str, rule.limits))))
     check_confidence(chance, "chance")
@@ -236,7 +234,7 @@ def plan_like(
 
 
 def _chances(rate: LimitedRate, expected: float, most: int, sizes: Tensor, shared: float) -> Array:
-    """Return the chance to pass the test with 0, 1, ..., ``most`` counted samples or clusters: (most + 1,)."""
+    """Return the chances (most + 1,) to pass the test with 0, 1, ..., ``most`` counted samples or clusters."""
     from scipy.stats import binom
 
     numbers = np.arange(1, most + 1)
@@ -252,7 +250,7 @@ def _chances(rate: LimitedRate, expected: float, most: int, sizes: Tensor, share
 
 
 def _simulated(rate: LimitedRate, expected: float, numbers: Tensor, sizes: Tensor, shared: float) -> Array:
-    """Return the share of simulations that pass, for each number of clusters in ``numbers``; error rates are Beta."""
+    """Return the share of simulated tests that pass, for each number of clusters in ``numbers``."""
     random, alike, bets = np.random.default_rng(0), max(TINY, 1 / max(shared, TINY) - 1), torch.ones(len(numbers))
     if rate.confidence is None:
         wanted = (1 - rate.at_most) * rate.largest
@@ -274,7 +272,7 @@ def _simulated(rate: LimitedRate, expected: float, numbers: Tensor, sizes: Tenso
 
 
 def _chance(chances: Array, judging: int, shares: Sequence[float]) -> float:
-    """Return the chance that all groups pass, if each group counts a binomial number of ``judging`` samples."""
+    """Return the chance that all groups pass; the counted number in a group is binomial (``judging``, its share)."""
     from scipy.stats import binom
 
     def group_chance(share: float) -> float:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class MissingMetricError(MpcsError, ValueError):
-    """An epoch lacks a metric that a rule reads."""
+    """The values of an epoch lack a metric of the selection rule."""
 
 
 Ties = Literal["first", "last"]
@@ -84,7 +84,7 @@ class SelectionRule:
         return tuple(dict.fromkeys([self.by, *self.directions, *self.at_most, *self.at_least]))
 
     def values_in(self, values: Mapping[str, Any], remedy: str = "") -> dict[str, Any]:
-        """Return the metrics of the rule from ``values``.
+        """Return those ``values`` whose metrics the rule reads, by name.
 
         Raises:
             MissingMetricError: If some are missing; the message ends with the ``remedy``.
@@ -112,16 +112,16 @@ class SelectionRule:
         return {name: ranking[0] for name in self.directions if (ranking := self.alone(name).ranking(epochs))}
 
     def best_losses(self, before: Mapping[str, float], epoch: Epoch) -> dict[str, float]:
-        """Return ``before``, the best loss of each metric in ``within``, updated by ``epoch``; NaN is ignored."""
+        """Return the lowest loss so far of each metric in ``within``: ``before``, updated by ``epoch``, without NaN."""
         losses = {name: self.loss(epoch, name) for name in self.within}
         return {**before, **{name: min(loss, before.get(name, loss)) for name, loss in losses.items() if loss == loss}}
 
     def loss(self, epoch: Epoch, name: str) -> float:
-        """Return the loss of a metric in an epoch: its value, negated if higher is better."""
+        """Return the value of the metric ``name`` in ``epoch``, negated if higher is better for this metric."""
         return epoch.values[name] if self.directions[name] == "min" else -epoch.values[name]
 
     def keeps_limits(self, epoch: Epoch, best: Mapping[str, float]) -> bool:
-        """Return whether an epoch is within all limits; ``best`` has the best loss of each metric in ``within``."""
+        """Return whether ``epoch`` is within all limits; ``best`` is the lowest loss of each metric in ``within``."""
         # Comparisons with NaN are false, so a NaN exceeds every limit.
         near = [(self.loss(epoch, name), best.get(name, float("nan")) + slack) for name, slack in self.within.items()]
         return (
@@ -133,7 +133,6 @@ class SelectionRule:
 
 
 def _is_at_most(value: float, limit: float) -> bool:
-    """Return whether a value is at most a limit, up to rounding."""
     return value <= limit or isclose(value, limit, rel_tol=1e-6)  # float32 rounding
 
 
@@ -152,7 +151,7 @@ class Contender:
     """The number of better contenders that stay within the limits at least as long as this one."""
 
     def outranks(self, other: "Contender") -> bool:
-        """Return whether this contender beats ``other`` for as long as ``other`` is within the limits."""
+        """Return whether this contender is better than ``other`` and stays within the limits at least as long."""
         return self.rank < other.rank and all(map(le, self.losses, other.losses))
 
 
@@ -160,14 +159,14 @@ class Contender:
 class Contenders:
     """The epochs that are, or could still become, among the best ``places`` as more epochs follow.
 
-    When a metric reaches a new best value, earlier epochs may fall outside ``within``, and they never come back. So an
-    epoch is dropped once it is outside, or once ``places`` other epochs outrank it.
+    When a metric reaches a new best value, earlier epochs may fall outside the limits in ``within`` for good. So an
+    epoch is dropped once it is outside the limits, or once ``places`` other epochs outrank it.
     """
 
     rule: SelectionRule
     places: int
     max_count: int | None = None
-    """The maximum number of contenders; if there are more, the one that is easiest to replace is dropped."""
+    """The maximum number of contenders; beyond it, the contender nearest in loss to the next one is dropped."""
     contenders: tuple[Contender, ...] = ()
     best_losses: Mapping[str, float] = field(default_factory=dict)
     count: int = 0
@@ -176,7 +175,7 @@ class Contenders:
     """The value of ``count`` when the current pick became the best."""
 
     def add(self, epoch: Epoch, *, competes: bool = True) -> "Contenders":
-        """Return the contenders after one more epoch. If ``competes`` is false, the epoch only tightens limits."""
+        """Return the contenders after one more epoch. If ``competes`` is False, the epoch only tightens the limits."""
         rule, best = self.rule, self.rule.best_losses(self.best_losses, epoch)
         order = self.count if rule.ties == "first" else -self.count
         rank, losses = (rule.loss(epoch, rule.by), order), tuple(rule.loss(epoch, name) for name in rule.within)
@@ -192,7 +191,7 @@ class Contenders:
         return added if added.pick == self.pick else replace(added, picked_at=added.count)
 
     def _most_replaceable(self, ranked: list[Contender]) -> Contender:
-        """Return the contender with the smallest gap to the next in ``ranked``, but none of the best ``places``."""
+        """Return the contender whose loss is nearest to the next in ``ranked``, but none of the best ``places``."""
         gaps = [after.rank[0] - each.rank[0] for each, after in pairwise(ranked)]
         later = range(self.places, len(gaps))
         return ranked[min(later, key=lambda i: gaps[i]) if later else -1]
@@ -213,7 +212,7 @@ class Contenders:
 
     @property
     def places_kept(self) -> set[int]:
-        """Return the indices of all contenders among all epochs."""
+        """Return the index, among all epochs, of each contender."""
         return {each.place for each in self.contenders}
 
 
@@ -237,7 +236,7 @@ def whole_number(name: str, value: Any) -> int:
 
 
 def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
-    """Return the metrics that seem to count errors: lower is better, all values are whole, and some are above 1."""
+    """Return the names of metrics that seem to count errors: lower is better, values are whole, and some exceed 1."""
     columns = {name: [epoch.values[name] for epoch in epochs] for name in rule.directions}
     finite = {name: [value for value in column if isfinite(value)] for name, column in columns.items()}
     are_whole = {name: all(value == int(value) >= 0 for value in column) for name, column in finite.items()}
@@ -249,7 +248,7 @@ def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
 
 
 def count_interval(count: float) -> tuple[float, float]:
-    """Return the exact 95 % interval (Garwood) of the expected number of errors, if ``count`` is a Poisson variable."""
+    """Return the exact 95 % interval (Garwood) of the mean of a Poisson variable with the value ``count``."""
     from scipy.special import gammainccinv, gammaincinv
 
     if not isfinite(count):
@@ -260,7 +259,7 @@ def count_interval(count: float) -> tuple[float, float]:
 def indistinguishable(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
     """Return the epochs whose count ``name`` does not differ significantly from that of ``pick`` (exact test, 5 %).
 
-    The test treats the errors of two epochs as independent. A paired test has more power, but needs more than counts.
+    The test treats the errors of two epochs as independent.
     """
     from scipy.special import bdtr
 
@@ -273,9 +272,9 @@ def indistinguishable(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
 def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None = None) -> Table:
     """Return a table of the epoch that the rule picks, and of those that each metric alone picks, with differences.
 
-    Counts of errors have an exact 95 % interval for independent samples, and the last column then lists the epochs
-    whose count is not significantly different from that of the picked epoch. ``best`` is the best epoch with a
-    checkpoint; if the rule picks another epoch, the table lists both.
+    Counts of errors have an exact 95 % interval for independent samples. The last column then lists the epochs whose
+    count is not significantly different from that of the picked epoch. ``best`` is the best epoch with a checkpoint; if
+    the rule picks another epoch, the table lists both.
     """
     ranking, counts = rule.ranking(epochs), count_metrics(rule, epochs)
     picked = {"the rule": ranking[0]} if ranking else {}
@@ -300,14 +299,14 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
 
 
 def _as_ranges(numbers: Sequence[int]) -> str:
-    """Format numbers in ascending order, and runs of three or more as a range: ``1, 4 to 9``."""
+    """Return ``numbers`` as text in ascending order, with three or more in a row as a range: ``1, 4 to 9``."""
     by_run = groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0])
     runs = [[number for _, number in run] for _, run in by_run]
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
 
 
 def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:
-    """Return a warning that the values of a picked epoch are optimistic on the data of the pick; none for one epoch."""
+    """Return a warning that the picked epoch's values on ``where`` are optimistic; an empty list for one epoch."""
     message = f"the epoch was picked from {epochs} by {by} on {where}, so its values there are optimistic"
     return [EvaluationWarning("E5", message)] if epochs > 1 else []
 

@@ -1,4 +1,4 @@
-"""AdditiveMetric, the base of metrics that are functions of sums over samples, and two bases that inherit from it."""
+"""AdditiveMetric, the base of metrics that are functions of sums over samples, and two subclasses as further bases."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ from mpcs_torch.metrics.base import SumMetric
 IntervalRule = Literal["bounded", "mean", "smooth"]
 """The method that computes the interval of a value. See `mpcs_torch.evaluation.intervals`.
 
-``"bounded"``: for a rate or a cost, each row of which is bounded by `AdditiveMetric.row_ratios`.
-``"mean"``: for a mean that rare rows can dominate; the interval allows for one unseen row at the bound of `row_ratios`.
+``"bounded"``: for a rate or a cost that `AdditiveMetric.row_ratios` bounds for each row (sample).
+``"mean"``: for a mean that rare samples can dominate; the interval allows for an unseen sample at the `row_ratios`.
 ``"smooth"``: for any other smooth function of sums.
 """
 Scale = Literal["plain", "log", "logit", "atanh"]
@@ -37,7 +37,7 @@ class AdditiveMetric(SumMetric):
 
     A subclass flattens a batch to samples (`samples_from_batch`), sums the samples (`sum_samples`), and computes the
     value from the sums (`value_from_sums`). The states are these sums, named by the fields of ``sums_type``. For
-    intervals, samples are summed in bins, and `value_from_sums` is computed for all bins at once.
+    intervals, samples are divided into bins, summed in each bin, and `value_from_sums` computes the values of all bins.
     """
 
     sums_type: ClassVar[Any]
@@ -45,7 +45,7 @@ class AdditiveMetric(SumMetric):
     interval_rule: IntervalRule = "smooth"
     interval_scale: Scale = "plain"
     row_bounds: Sequence[float] = ()
-    """The lowest and the highest numerator of a row with the denominator 1; empty if rows are unbounded."""
+    """The lowest and the highest numerator of a sample, whose denominator is 1; empty if samples are unbounded."""
     takes_referrals = False
     """Whether decisions may be referrals (-1) or coarse answers (sets of classes)."""
     needs_referral_cost = False
@@ -66,14 +66,14 @@ class AdditiveMetric(SumMetric):
 
     @abstractmethod
     def samples_from_batch(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Any:
-        """Return the samples of a batch, with a ``find_faults`` method, without synchronizing an accelerator."""
+        """Return the flat samples of a batch, in an object with a method ``find_faults``; do not wait for a GPU."""
 
     @abstractmethod
     def sum_samples(self, samples: Any, /) -> Any:
         """Return the sums of ``samples``: a ``sums_type`` of tensors (...), or (B, ...) for samples in B bins."""
 
     def value_from_sums(self, sums: Any, /) -> Tensor:
-        """Return the value of sums (...), or the values (B,) of bins; by default, the ratio from `ratio_from_sums`."""
+        """Return the value of ``sums``, or (B,) for sums of B bins; by default, the quotient of `ratio_from_sums`."""
         numerator, denominator = self.ratio_from_sums(sums, sums)
         return numerator / denominator
 
@@ -82,11 +82,11 @@ class AdditiveMetric(SumMetric):
         return self.sum_samples(in_bins(self.samples_from_batch(preds, target, sample_weight), bins))
 
     def packed(self, sums: Any) -> Tensor:
-        """Return the sums of bins, tensors (B, ...), as one matrix (B, K)."""
+        """Return ``sums``, whose tensors have shapes (B, ...) for B bins, as one matrix (B, K)."""
         return torch.cat([field.reshape(len(field), -1) for field in sums], dim=1)
 
     def unpacked(self, numbers: Tensor) -> Any:
-        """Return the sums of bins from a matrix (B, K) that `packed` returned."""
+        """Return the sums of B bins from the matrix (B, K) that `packed` returned."""
         shapes = [field.shape for field in self.sums()]
         parts = numbers.split_with_sizes([shape.numel() for shape in shapes], dim=1)
         return self.sums_type(*(part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)))
@@ -106,15 +106,15 @@ class AdditiveMetric(SumMetric):
         return ratio
 
     def row_ratios(self, whole: Any) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # for subclasses
-        """Return extreme (numerator, denominator) pairs, which bound the pairs of all rows; empty if unbounded."""
+        """Return the extreme (numerator, denominator) pairs that a sample can have; empty if there is no bound."""
         return [(bound, 1) for bound in self.row_bounds]
 
     def bin_ratios(self, bins: Any, whole: Any, size: float) -> Sequence[tuple[float, float]]:  # noqa: ARG002
-        """Return pairs that bound those of bins of weight up to ``size``; by default, `row_ratios` times ``size``."""
+        """Return the extreme pairs, as in `row_ratios`, of a bin of weight ``size``; ``bins`` are the sums of bins."""
         return [(size * numerator, size * per) for numerator, per in self.row_ratios(whole)]
 
     def averaged_classes(self, sums: Any) -> Tensor | None:  # noqa: ARG002  # for subclasses
-        """Return the weight of each class in each bin, (B, C), if the value is an average over classes, else None."""
+        """Return the weight (B, C) of each class in each bin if the value is an average over classes, else None."""
         return None
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
@@ -134,7 +134,7 @@ class AdditiveMetric(SumMetric):
 
 
 class ProbabilityMetric(AdditiveMetric):
-    """A metric that is computed from the mean of a number per sample, which depends on the class probabilities."""
+    """A metric computed from the mean over samples of a term that depends on the sample's class probabilities."""
 
     sums_type = WeightedSum
 
@@ -162,7 +162,7 @@ class ProbabilityMetric(AdditiveMetric):
 
 
 class DecisionMetric(AdditiveMetric):
-    """A metric of decisions: predicted classes and, if ``further`` is above 0, coarse answers and a referral."""
+    """A metric of decisions: classes and, if ``further`` > 0, coarse answers (sets of classes) and a referral."""
 
     further = 0
     """The number of decisions other than the classes, as in `flatten_decisions`."""
@@ -170,7 +170,7 @@ class DecisionMetric(AdditiveMetric):
     def __init__(
         self, arguments: Mapping[str, Any], shape: tuple[int, ...] = (), *, further_settings: Sequence[str] = ()
     ) -> None:
-        """Initialize from a constructor's ``locals()``. To share states, ``further_settings`` must be equal, too."""
+        """Initialize from a constructor's ``locals()``. Metrics share states only if ``further_settings`` are equal."""
         num_classes = arguments["num_classes"]
         check_num_classes(num_classes)
         rules = decision_rules(num_classes, arguments.get("further", 0))
@@ -178,5 +178,5 @@ class DecisionMetric(AdditiveMetric):
         super().__init__(arguments, value_rules=rules, state_settings=settings, shape=shape)
 
     def samples_from_batch(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
-        """Flatten a batch of decisions (N, ...) or scores (N, C, ...), with target and weights (N, ...)."""
+        """Flatten a batch: decisions (N, ...) or scores (N, C, ...), target and weights (N, ...)."""
         return flatten_decisions(preds, target, self.num_classes, self.ignore_index, sample_weight, self.further)

@@ -51,13 +51,12 @@ class SumMetric(Metric):
     def __init__(
         self, arguments: Mapping[str, Any], *, value_rules: Sequence[str], state_settings: Sequence[str] | None = None
     ) -> None:
-        """Store the settings of a metric as attributes; subclasses list them only in the constructor's signature.
+        """Store the settings of a metric as attributes, and declare the states that all metrics have.
 
-        ``arguments`` are the ``locals()`` of the constructor: the settings, values derived from them,
-        ``validate_args``, and in ``kwargs`` the arguments of `torchmetrics.Metric`. Tensors move with the metric to
-        other devices. They are not buffers, because DistributedDataParallel would broadcast these at each step.
-        ``value_rules`` begin the error messages about invalid values. The states depend on ``state_settings``, by
-        default on all settings.
+        ``arguments`` are the ``locals()`` of the subclass's constructor, with the arguments of `torchmetrics.Metric` in
+        ``kwargs``. Settings that are tensors move with the metric to other devices. These are not buffers, because
+        DistributedDataParallel would broadcast buffers at each step. ``value_rules`` are the beginnings of the error
+        messages about invalid values. ``state_settings`` name the settings that the states depend on; default: all.
         """
         super().__init__(**arguments["kwargs"])
         self.validate_args: bool = arguments["validate_args"]
@@ -87,17 +86,17 @@ class SumMetric(Metric):
         self.add_state(name, torch.zeros(shape, dtype=dtype), dist_reduce_fx="sum")
 
     def add_samples(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype | None = None) -> None:
-        """Declare a list state that keeps a tensor (M, *shape) for each batch; processes gather it in ``dtype``."""
+        """Declare a list state: a tensor (M, *shape) for each batch, converted to ``dtype`` to gather processes."""
         self.add_state(name, [], dist_reduce_fx="cat")
         self._kept[name] = shape, dtype
 
     def kept_samples(self, name: str) -> Tensor:
-        """Return the list state ``name`` as one tensor."""
+        """Return the list state ``name`` as one tensor (M, *shape), for the M samples so far."""
         kept: list[Tensor] | Tensor = getattr(self, name)
         return torch.cat(kept) if isinstance(kept, list) else kept  # after a sync, it is a tensor already
 
     def admit(self, find_faults: Callable[[], Sequence[Fault]]) -> None:
-        """Count a batch and, with ``validate_args``, raise an error for invalid values (on the CPU) or count them."""
+        """Count a batch; with ``validate_args``, raise an error for invalid values (CPU) or count them (elsewhere)."""
         if self.validate_args:
             faults = find_faults()
             if self.batch_count.is_cpu and not torch.compiler.is_compiling():
@@ -107,7 +106,7 @@ class SumMetric(Metric):
         self.__dict__["batch_count"] = self.batch_count + 1
 
     def add(self, **batch: Tensor) -> None:
-        """Add a batch to the states, by their names: sums are added to sum states, samples appended to list states."""
+        """Add a batch to the states with the names of the keywords: add to a sum state, or append to a list state."""
         states = self.__dict__  # setattr of torchmetrics and PyTorch takes longer than a sum
         for name, value in batch.items():
             state = states[name]
@@ -136,7 +135,7 @@ class SumMetric(Metric):
         return copy
 
     def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
-        """Wrap `update` to run on a shallow copy, whose states replace those of the metric if it succeeds.
+        """Wrap `update` to run on a shallow copy, whose states replace those of the metric if there is no error.
 
         The wrapper of torchmetrics would also count rejected batches, and make torch.compile recompile for each batch.
         """
@@ -222,7 +221,7 @@ class SumMetric(Metric):
         return gathered
 
     def _sync_dist(self, dist_sync_fn: Any = gather_all_tensors, process_group: Any = None) -> None:
-        """Gather the states; a process without batches gives empty tensors of the right shape and dtype."""
+        """Gather the states; for a process without batches, gather empty tensors of the right shape and dtype."""
         for name, (shape, dtype) in self._kept.items():
             empty = torch.zeros(0, *shape, dtype=dtype or widest_float(self.device), device=self.device)
             self.__dict__[name] = [torch.cat([empty, *getattr(self, name)])]
@@ -259,7 +258,7 @@ class SumMetric(Metric):
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the figure of all samples so far, or of values that are passed.
 
-        In a distributed run, call it in all processes, because it gathers their states.
+        In a distributed run, call this method in all processes, because it gathers the states of all.
 
         Args:
             val: A value that `compute` or `forward` returned, or a list of them, one for each step. Default: the
@@ -301,7 +300,7 @@ def _appended(kept: list[Tensor], rows: Tensor) -> list[Tensor]:
 
 
 def fingerprint(settings: dict[str, Any]) -> Tensor:
-    """Return a hash of ``settings``: 16 integers below 256, which differ even if they are compared with a tolerance."""
+    """Return a hash of ``settings``, (16,), int64, of small numbers, so that comparisons with a tolerance are exact."""
     plain = {key: _plain(value) for key, value in sorted(settings.items())}
     return torch.tensor(list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64)
 
@@ -316,7 +315,7 @@ def _plain(setting: Any) -> Any:
 
 @contextmanager
 def drawing_on(ax: Any) -> Iterator[Any]:
-    """Yield ``ax``, or if it is None a new figure of pyplot, which is closed if drawing fails."""
+    """Yield ``ax``, or, if ``ax`` is None, a new figure of pyplot, which is closed if drawing fails."""
     try:
         from matplotlib import pyplot  # notebooks show the figures of pyplot
     except ModuleNotFoundError:
@@ -333,7 +332,7 @@ def drawing_on(ax: Any) -> Iterator[Any]:
 
 
 def titled(name: str, value: Any) -> str:
-    """Return a title with the name and the value: up to three numbers, or the mean if there are more."""
+    """Return a title with the name and up to three numbers of ``value``, or their mean if there are more."""
     if not isinstance(value, Tensor):
         return name
     if value.numel() > 3:  # they do not fit in a title

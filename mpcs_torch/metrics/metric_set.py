@@ -1,4 +1,4 @@
-"""A set of metrics of the same samples; each is updated with the kind of input that it needs."""
+"""A set of metrics of the same samples, each of which is updated with the kind of input that it needs."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -13,7 +13,7 @@ from mpcs_torch.metrics.register import MetricEntry, Takes
 
 
 class Group(NamedTuple):
-    """Metrics with equal states, of which only the first one is updated."""
+    """Metrics with equal states, of which only the first metric is updated."""
 
     takes: Takes
     metrics: dict[str, Metric]
@@ -26,7 +26,7 @@ class Group(NamedTuple):
 
 
 class MetricSet:
-    """The metrics of several entries of the register; metrics that need equal states share one copy.
+    """The metrics of several entries of the register; metrics with equal states share one copy of the states.
 
     Values of a batch are not validated, because they come from a model or were validated before.
     """
@@ -41,7 +41,7 @@ class MetricSet:
             **settings: Settings for all metrics that have them, e.g. ``concern``.
 
         Raises:
-            ValueError: If a setting breaks a rule of its metric.
+            ValueError: If a setting is invalid.
         """
         self.entries = tuple(entries)
         self._settings, self._device = {"num_classes": num_classes, "validate_args": False, **settings}, device
@@ -57,7 +57,7 @@ class MetricSet:
 
     @property
     def takes(self) -> frozenset[Takes]:
-        """The kinds of input that the metrics take."""
+        """The kinds of input, such as ``"decisions"``, that the metrics take."""
         return frozenset(group.takes for group in self.groups)
 
     def reset(self) -> None:
@@ -66,7 +66,7 @@ class MetricSet:
             group.first.reset()
 
     def update(self, inputs: Mapping[Takes, Tensor], target: Tensor, *weights: Tensor) -> None:
-        """Add a batch: predictions by kind of input, targets, and optional sample weights."""
+        """Add a batch: predictions by kind of input (``"decisions"``, ...), targets (N, ...) and sample weights."""
         for group in self.groups:
             group.first.update(inputs[group.takes], target, *weights)
 
@@ -103,7 +103,7 @@ class MetricSet:
 
 
 def _states_key(entry: MetricEntry, metric: Metric) -> Hashable:
-    """Return a key, equal for metrics with equal states; a metric that is not a `SumMetric` has a unique key."""
+    """Return a key that is equal for metrics with equal states, and unique for a metric that is not a `SumMetric`."""
     if not isinstance(metric, SumMetric):
         return id(metric)
     return entry.takes, type(metric).update, tuple(metric.settings.tolist())

@@ -65,8 +65,8 @@ class ClassAUROC(Metric):
     """Compute the area under the ROC of a group of classes against the rest; higher is better, 0.5 is chance.
 
     The score of a sample is the sum of its probabilities for the classes of the group. The area equals
-    that of torchmetrics' ``BinaryAUROC`` or, with weights, of scikit-learn's ``roc_auc_score``. It is NaN if no samples
-    or all samples are of the group.
+    that of torchmetrics' ``BinaryAUROC`` or, with weights, of scikit-learn's ``roc_auc_score``. The area is NaN if no
+    sample or every sample is of the group.
     """
 
     higher_is_better = True
@@ -91,9 +91,9 @@ class ClassAUROC(Metric):
         self.in_group.append(_is_in(target, self.classes))
 
     def misranked(self) -> tuple[list[Tensor], list[Tensor] | None]:
-        """Return for each sample the share of samples of the other kind (group or rest) that are ranked wrongly.
+        """Return, for each sample, the share of samples on the other side (group or rest) that are ranked wrongly.
 
-        Ties count 1/2. Both results are lists of the group and the rest: shares, and weights (None without weights).
+        Ties count 1/2. Both results list a tensor for the group and one for the rest: shares, and weights (or None).
         """
         scores, in_group = dim_zero_cat(self.scores).double(), dim_zero_cat(self.in_group)
         weights = dim_zero_cat(self.weights).double() if len(self.weights) else torch.ones_like(scores)
@@ -105,7 +105,7 @@ class ClassAUROC(Metric):
         return shares, self.by_kind(weights) if len(self.weights) else None
 
     def by_kind(self, values: Tensor) -> list[Tensor]:
-        """Return the ``values`` (N,) of the samples of the group, and those of all other samples."""
+        """Return a list of two tensors: the ``values`` (N,) of samples in the group, and those of all other samples."""
         in_group = dim_zero_cat(self.in_group)
         return [values[in_group], values[~in_group]]
 

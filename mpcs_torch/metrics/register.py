@@ -32,7 +32,7 @@ Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "
 ``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
 """
 Section = Literal["main", "concern", "other"]
-"""The place of a metric in reports: ``"main"`` metrics come first, ``"concern"`` ones too if there is a concern."""
+"""The section of a metric in reports: ``"main"`` comes first, as does ``"concern"`` if costs of errors are known."""
 Undefined = Literal["unpredicted", "absent", "either", "constant", "probability 0"]
 """The cause of a NaN or infinite value: a class is never predicted, or never occurs in the labels, or either of these;
 the best constant decision costs nothing; or a true class has probability 0."""
@@ -55,7 +55,7 @@ class MetricEntry:
     key: str | None = None
     """The key of the value in the dictionary that the metric computes; None if it computes a tensor."""
     is_count: bool = False
-    """Whether the value is a whole number."""
+    """Whether the value is a count, a whole number."""
     given_direction: Direction | None = None
     """The direction that is better (``"min"`` or ``"max"``), if the class of the metric does not define it."""
     section: Section = "other"
@@ -64,12 +64,12 @@ class MetricEntry:
     is_of_referrals: bool = False
     """Whether the metric is about referrals, so that it is measured by default only if samples are referred."""
     group_rank: int | None = None
-    """The rank for sorting groups of samples: by the measured metric of lowest rank, then by the next one for ties."""
+    """The rank, from 0, of the metric as a key that sorts groups of samples: ties are sorted by the next rank."""
     in_group_tables: bool = False
     compared_as: str = ""
     """The name of the metric in sentences that compare models; empty if no sentence compares them by this metric."""
     repeats: str = ""
-    """The name of another metric whose difference between two models says the same; empty if there is none."""
+    """The name of a metric whose difference between two models is the same, up to the sign; empty if there is none."""
     undefined: Undefined | None = None
     no_interval: str = ""
     """The reason why the metric has no interval; empty if its class or its states define an interval."""
@@ -115,7 +115,7 @@ class MetricEntry:
                 ignored, and ``settings`` of the entry take precedence.
 
         Raises:
-            ValueError: If a setting breaks a rule of the metric.
+            ValueError: If a setting is invalid.
         """
         if self.made is not None:
             return deepcopy(self.made)
@@ -125,7 +125,7 @@ class MetricEntry:
         return self.metric(**{**arguments, **self.settings})
 
     def value(self, metric: Metric) -> float:
-        """Compute the value of ``metric``, which `make` returned, as a number."""
+        """Return the value of ``metric``, an instance that `make` returned, as a number."""
         computed = metric.compute()
         number = computed[self.key] if self.key is not None else computed
         if not isinstance(number, Tensor | float | int) or (isinstance(number, Tensor) and number.numel() != 1):
@@ -177,7 +177,7 @@ def entry_of_path(path: str) -> MetricEntry:
 
 
 def entry_of_metric(metric: Metric, name: str | None = None) -> MetricEntry:
-    """Create an entry for a metric instance; the default name is the name of its class."""
+    """Create a `MetricEntry` for a metric instance; the default name is the name of its class."""
     kind = type(metric)
     takes = next((entry.takes for entry in ENTRIES if entry.metric is kind), _guess_takes(kind))
     if takes == "probabilities" and getattr(metric, "from_logits", False):
@@ -343,4 +343,4 @@ OF_CLASS: Mapping[str, MetricEntry] = {
         for name, rate in _RATES.items()
     },
 }
-"""The one-vs-rest metrics of a class, or of a group that a concern names, by the name before the bracket."""
+"""The one-vs-rest metrics of a class, or of a named group of classes, by the name before the bracket."""

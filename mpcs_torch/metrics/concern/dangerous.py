@@ -29,7 +29,7 @@ class SeverityMetric(DecisionMetric):
         super().__init__({**arguments, "severity": severity, "further": further}, further_settings=("severity",))
 
     def sum_samples(self, samples: Decisions) -> kernel.DangerousErrorCounts:
-        """Return the counts of decisions by severity."""
+        """Return the weighted numbers of dangerous errors, errors, decided samples and all samples."""
         return kernel.count_dangerous(samples, self.severity)
 
 

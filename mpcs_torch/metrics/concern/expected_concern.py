@@ -71,7 +71,7 @@ class ExpectedConcern(AdditiveMetric):
         return kernel.sum_costs(samples, self.concern)
 
     def value_from_sums(self, sums: kernel.CostSums) -> Tensor:
-        """Return the mean cost of decisions, relative to the best constant one if ``normalize`` is set."""
+        """Return the mean cost of decisions, relative to the best constant decision if ``normalize`` is set."""
         return kernel.mean_cost(sums, self.concern, priors=self.priors, normalize=self.normalize)
 
     def ratio_from_sums(self, sums: kernel.CostSums, whole: kernel.CostSums) -> tuple[Tensor, Tensor]:
@@ -79,7 +79,7 @@ class ExpectedConcern(AdditiveMetric):
         return sums.cost.sum(-1), sums.samples @ self._baseline(whole)
 
     def row_ratios(self, whole: kernel.CostSums) -> list[tuple[float, float]]:
-        """Return two pairs for each class: the lowest or highest cost, and that of the best constant decision."""
+        """Return pairs for each class: 0 or the highest cost, and the cost of the best constant decision."""
         constant = self._baseline(whole).tolist()
         highest = self.concern.amax(1).tolist()
         return [(cost, per) for max_cost, per in zip(highest, constant, strict=True) for cost in (0.0, max_cost)]
@@ -132,7 +132,7 @@ class RowCost(AdditiveMetric):
         return (sums.cost - sums.least if self.regret else sums.cost), sums.samples
 
     def bin_ratios(self, bins: kernel.RowCostSums, whole: kernel.RowCostSums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return pairs of a sum and the largest weight of a bin; sums are the extreme costs and the largest regret."""
+        """Return pairs (cost, largest weight of a bin); costs are the extremes and the largest regret of a bin."""
         per, regret = bins.samples.max().item(), (bins.most - bins.least).max().item()
         costs = [0.0] if self.regret else [bins.least.min().item(), bins.most.max().item()]
         return [(cost, per) for cost in (*costs, regret)]

@@ -66,7 +66,7 @@ class MetaPatternConcernScore(ProbabilityMetric):
         return pattern_scores(samples, k=self.k, t=self.t, concern=self.concern, correct_concern=self.correct_concern)
 
     def sum_samples(self, samples: RowTerms) -> WeightedSum:
-        """Return the sum of scores and the sum of weights; for each class unless ``average`` is micro."""
+        """Return the sum of scores and the sum of weights: scalars if ``average`` is ``"micro"``, else by class."""
         return kernel.sum_scores(samples, self.average)
 
     def row_ratios(self, whole: WeightedSum) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples

@@ -38,15 +38,13 @@ MAX_CURVES = 7
 class DetectionMetric(SumMetric):
     """A metric that keeps all scores in their input dtype, and one byte for each label.
 
-    The detection metrics in a MetricCollection share these states. Trials are counted in whole numbers, so there is no
-    ``sample_weight``.
+    The detection metrics in a MetricCollection share these states.
     """
 
     scores: list[Tensor]
     trial_labels: list[Tensor]  # the name `labels` would be overwritten by torchmetrics' ClasswiseWrapper
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        """Initialize from the ``locals()`` of a constructor, as `SumMetric` does."""
         check_split(arguments["num_classes"], arguments["average"])
         super().__init__(
             arguments, value_rules=trial_rules(arguments["num_classes"]), state_settings=("num_classes", "ignore_index")
@@ -66,7 +64,7 @@ class DetectionMetric(SumMetric):
         self.add(scores=batch.scores.clone(), trial_labels=batch.labels)  # scores may share memory with the caller
 
     def binary_trials(self) -> list[BinaryTrials]:
-        """Return the trials of all batches and processes; warn about classes without targets or non-targets."""
+        """Return the trials of the detector, or of each class; warn about classes without targets or non-targets."""
         with self.gathered():
             self.check_computable()
             scores, labels = self.kept_samples("scores"), self.kept_samples("trial_labels")
@@ -79,7 +77,7 @@ class DetectionMetric(SumMetric):
         return by_class
 
     def averaged(self, values: Tensor) -> Tensor:
-        """Average ``values`` over the classes for the macro average, and move them to the device of the metric."""
+        """Average ``values`` over classes if ``average`` is ``"macro"``, and move the result to the metric's device."""
         values = average_classes(values, self.num_classes, self.average)
         return values.to(self.device, widest_float(self.device))
 
@@ -103,7 +101,7 @@ class DetectionMetric(SumMetric):
         return det_curves(systems, marks=self._marks(curves), title=title, on=on)
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:  # noqa: ARG002  # for subclasses
-        """Return the points (false-alarm rate, miss rate) to highlight: by legend text, one point for each curve."""
+        """Return the points (false-alarm rate, miss rate) to highlight: for each legend text, a point on each curve."""
         return {}
 
 

@@ -57,10 +57,10 @@ def _flat(values: Tensor) -> Tensor:
 class MinDetectionCost(CostMetric):
     """Compute the minimum detection cost over all thresholds, for each operating point; lower is better.
 
-    The threshold is the middle of the interval of optimal thresholds. If several intervals tie, the widest bounded one
-    counts (the lowest of equally wide ones). The middle is safest, because costs on new scores can differ between
-    these thresholds. If it is optimal only to accept all trials, the threshold is -inf, and if only to reject all, +inf
-    (-inf if both are). If all thresholds cost the same, it is 0. All trials can be rejected even with scores of +inf.
+    The threshold is the middle of the interval of optimal thresholds. Of several such intervals, the widest bounded
+    interval is used (the lowest of equally wide intervals). If no bounded interval is optimal, the threshold is -inf if
+    accepting all trials is optimal, otherwise +inf. If all thresholds cost the same, the threshold is 0. All trials can
+    be rejected even if scores are +inf.
 
     For the equation see `mpcs_torch.functional.min_detection_cost`. All scores are kept: 5 bytes for each float32
     score, 9 for each float64 score. The other arguments and the errors are those of `EqualErrorRate`, without
@@ -99,7 +99,7 @@ class MinDetectionCost(CostMetric):
         return f"minimum cost, {point.label()}"
 
     def thresholds(self) -> Tensor:
-        """Return the thresholds of the minimum costs, which ``threshold_from`` of another metric can use."""
+        """Return the thresholds of the minimum costs, in the shapes of `details`, for ``threshold_from``."""
         return self.details().threshold
 
 
@@ -107,14 +107,13 @@ class _ThresholdCost(CostMetric):
     """The base of costs at thresholds that do not depend on the evaluated scores."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        """Initialize from the ``locals()`` of a constructor."""
         kernel.check_threshold(arguments["threshold"])
         super().__init__(arguments)
         self.thresholds_in_use = [kernel.thresholds_at(self.points, self.threshold)] * self._thresholds_per_point()
         """The thresholds: one list for each class (a single list without classes), with one threshold per point."""
 
     def threshold_from(self, source: MinDetectionCost | EqualErrorRate) -> None:
-        """Use the thresholds that another metric chooses on its batches so far, from all processes.
+        """Use the thresholds that ``source`` chooses on its batches so far, from all processes.
 
         Args:
             source: An `EqualErrorRate`, or a `MinDetectionCost` with the same points. Its classes must be the same.

@@ -45,7 +45,7 @@ class DetectionCurve(DetectionMetric):
         super().__init__(locals())
 
     def compute(self) -> Curves:
-        """Return the `ErrorRates` at all thresholds, or a list of those of each class if evaluated by class."""
+        """Return the `ErrorRates` at all thresholds, or, if evaluated by class, a list with those of each class."""
         curves = [curve_of_trials(trials) for trials in self.binary_trials()]
         return curves if self.is_by_class else curves[0]
 

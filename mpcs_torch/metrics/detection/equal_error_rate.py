@@ -17,12 +17,12 @@ class EqualErrorRate(DetectionMetric):
     kept, whatever their range: 5 bytes for each float32 score, 9 bytes for each float64 score.
 
     Args:
-        validate_args: Whether to check the values of each batch. Without it, bad values silently give wrong results.
+        validate_args: Whether to check the values of each batch. If False, invalid values silently give wrong results.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule; from `compute` if no batch
-            was seen. Away from the CPU, `compute` reports bad values.
+        ValueError: From the constructor and from `update` if an argument is invalid, and from `compute` if there was
+            no batch. On other devices than the CPU, `compute` raises the error for invalid values.
 
     Warns:
         UserWarning: From `compute` and `forward` if no target or no non-target was seen: the value is NaN.
@@ -60,9 +60,9 @@ class EqualErrorRate(DetectionMetric):
         return equal_error_of_trials(self.binary_trials(), self.method)
 
     def thresholds(self) -> Tensor:
-        """Return the middle of the interval of thresholds where the two rates differ least, for any method.
+        """Return the middle of the interval of thresholds where the two rates differ least, whatever ``method`` is.
 
-        Thresholds of ROC hull vertices are not used, because those next to the equal error rate can be far apart.
+        The result is a scalar, or (C,) if evaluated by class.
         """
         nearest = equal_error_of_trials(self.binary_trials(), "nearest")
         return midpoint(nearest.low, nearest.high)

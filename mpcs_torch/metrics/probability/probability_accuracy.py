@@ -23,16 +23,15 @@ from mpcs_torch.metrics.base import SumMetric
 class ProbabilityAccuracy(SumMetric):
     """Compute geometric accuracy, decisiveness and robustness, as reported and as measured, and the slope between them.
 
-    `compute` returns a dictionary of float64 scalars: ``reported_`` and ``measured_`` ``geometric_accuracy``,
-    ``decisiveness`` and ``robustness``, each in [0, 1], higher is better, and ``slope``. With a slope above 1, the
-    classifier is underconfident, and below 1 overconfident. `mpcs_torch.plots.reliability` draws `bins` and `reported`.
-    Equations, rules and arguments are those of `mpcs_torch.functional.probability_accuracy`; ``validate_args`` and
-    errors are those of `Accuracy`.
+    `compute` returns a dictionary of float64 scalars: ``slope``, and ``geometric_accuracy``, ``decisiveness`` and
+    ``robustness`` with the prefix ``reported_`` or ``measured_``, in [0, 1], higher is better. A slope above 1 means
+    that the classifier is underconfident, below 1 overconfident. `mpcs_torch.plots.reliability` draws `bins` and
+    `reported`. Equations, rules and arguments are those of `mpcs_torch.functional.probability_accuracy`;
+    ``validate_args`` and errors are those of `Accuracy`.
 
-    All N x C probabilities are kept; but if ``cells`` is set, they are only counted in a histogram of constant size (16
-    bytes a cell). Reported means are exact in both cases. On three kinds of 10^6 x 10 probabilities, measured means had
-    an error of at most 1.2e-4 with 2 000 cells and 7.0e-5 with 20 000, and slopes 2.7e-4 and 1.3e-4
-    (``python -m tests.benchmarks.histogram_error``). With few samples or many classes, errors can be larger.
+    All N x C probabilities are kept. With ``cells``, they are instead counted in a histogram of constant size (16 bytes
+    a cell), and only reported means are exact. On 10^6 x 10 probabilities, measured means had an error of at most
+    1.2e-4 with 2 000 cells, and slopes 2.7e-4. With few samples or many classes, errors can be larger.
 
     Example:
         >>> import torch
@@ -100,7 +99,7 @@ class ProbabilityAccuracy(SumMetric):
         true_probs = samples.true_class_values(probs)
         self.add(powers=power_sums(true_probs, labels.weight, self.epsilon), samples=labels.weight.sum())
         if self.cells is None:
-            kept = probs if self.from_logits else probs.clone()  # they may share memory with the caller's
+            kept = probs if self.from_logits else probs.clone()  # the probabilities may share memory with the caller
             self.add(probs=kept, true_labels=torch.where(labels.counted, labels.target, -1))
         else:
             correct, incorrect = kernel.count_probabilities(probs, labels.target, labels.counted, self.cells)
@@ -117,7 +116,7 @@ class ProbabilityAccuracy(SumMetric):
             return means_of_sums(self.powers, self.samples)
 
     def bins(self) -> kernel.MeasuredProbabilities:
-        """Return the bins of all samples, and the measured means."""
+        """Return the bins of predicted probabilities, over all samples, and the measured means."""
         settings = self.epsilon, self.n_bins, self.delta, self.span
         with self.gathered():
             self.check_computable()

@@ -46,7 +46,7 @@ class GeometricAccuracy(ProbabilityMetric):
         super().__init__(locals(), ("power", "num_classes", "from_logits", "epsilon", "ignore_index"))
 
     def term_from_samples(self, samples: Samples) -> Tensor:
-        """Return the power of each sample's probability of the true class; its logarithm for the geometric mean."""
+        """Return p ** ``power`` of each sample, (M,), or log(p) for the geometric mean; p is that of the true class."""
         return kernel.power_of_true_class(samples, self.power, self.epsilon)
 
     def value_from_sums(self, sums: WeightedSum) -> Tensor:
@@ -54,13 +54,13 @@ class GeometricAccuracy(ProbabilityMetric):
         return kernel.mean_from_total(*sums, self.power)
 
     def value_from_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
-        """Return the generalized mean that belongs to ``ratio``, a mean of powers."""
+        """Return the generalized mean of probabilities, given ``ratio``, the mean of `term_from_samples`."""
         if self.power == kernel.GEOMETRIC:
             return min(1.0, exp(ratio))
         return min(1.0, ratio ** (1 / self.power) if ratio > 0 else (inf if self.power < 0 else 0.0))
 
     def row_ratios(self, whole: WeightedSum) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return the terms of the lowest and the highest probability, each with the denominator 1."""
+        """Return the terms of the lowest and the highest probability, with denominator 1; empty if unbounded."""
         if self.epsilon == 0 and self.power != kernel.DECISIVE:
             return []
         if self.power == kernel.GEOMETRIC:
@@ -147,7 +147,7 @@ class BrierScore(ProbabilityMetric):
 
 
 UNSEEN_LOSS = -log(1e-12)
-"""The loss that intervals assume for one unseen row, because samples often lack a confidently wrong row."""
+"""The loss that intervals assume for one unseen sample, because test sets often lack confidently wrong samples."""
 
 
 class CrossEntropy(ProbabilityMetric):
@@ -181,7 +181,7 @@ class CrossEntropy(ProbabilityMetric):
         super().__init__(locals())
 
     def bin_ratios(self, bins: WeightedSum, whole: WeightedSum, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return bounds of the loss of a bin: 0, and the largest mean loss of a bin, but at least `UNSEEN_LOSS`."""
+        """Return pairs that bound a bin's loss: a mean loss of 0, and the largest of a bin (at least `UNSEEN_LOSS`)."""
         largest = (bins.total / bins.weight).nan_to_num(0.0).max().clamp(min=UNSEEN_LOSS).item()
         return [(0.0, size), (largest * size, size)]
 

@@ -106,12 +106,12 @@ class Accuracy(ClassCountMetric):
     Args:
         num_classes: C, at least 2.
         ignore_index: The label of samples to leave out.
-        validate_args: Whether to check the values of each batch. Without it, bad values silently give wrong results.
+        validate_args: Whether to check the values of each batch. If False, invalid values silently give wrong results.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Away from the CPU, `compute` reports bad values.
+        ValueError: From the constructor and from `update` if an argument is invalid, and from `compute` if there was
+            no batch. On other devices than the CPU, `compute` raises the error for invalid values.
 
     Example:
         >>> import torch
@@ -143,8 +143,8 @@ class ClassErrorRates(ClassCountMetric):
 class MacroF1(ClassCountMetric):
     """Compute the mean F1 over classes with true or predicted samples; in [0, 1], higher is better.
 
-    It is the same as macro F1 in torchmetrics and scikit-learn; `MacroFScore` is oneDAL's macro F. The equation, shapes
-    and rules are those of `mpcs_torch.functional.macro_f1`. For arguments and errors see `Accuracy`.
+    This is macro F1 as in torchmetrics and scikit-learn; `MacroFScore` is oneDAL's macro F. The equation, shapes and
+    rules are those of `mpcs_torch.functional.macro_f1`. For arguments and errors see `Accuracy`.
 
     Example:
         >>> import torch
@@ -245,8 +245,8 @@ class _OfAccuracy(_OneQuality):
 class AverageAccuracy(_OfAccuracy):
     """Compute the accuracy of each class against the rest, averaged over classes; in [0, 1], higher is better.
 
-    This value is far above the share of right decisions (`Accuracy`). It is not the mean recall of all classes, which
-    torchmetrics calls macro accuracy.
+    This value is far above the share of right decisions (`Accuracy`). The mean recall of all classes, which
+    torchmetrics calls macro accuracy, is another value (`MacroRecall`).
 
     Example:
         >>> import torch
@@ -296,7 +296,7 @@ class MicroRecall(_OfAccuracy):
 class MicroFScore(_OfAccuracy):
     """Compute the F-score of micro precision and micro recall; higher is better.
 
-    It is the same as in torchmetrics, but NaN if all decisions are wrong (0 with another ``zero_division``).
+    The value is the same as in torchmetrics, but NaN if all decisions are wrong (``zero_division`` can change this).
 
     Example:
         >>> import torch
@@ -338,7 +338,7 @@ class MacroRecall(_OneQuality):
 class MacroFScore(_OneQuality):
     """Compute the F-score of macro precision and macro recall; higher is better.
 
-    It is not the mean F of all classes, which torchmetrics and scikit-learn call macro F (`MacroF1`).
+    The value is not the mean F of all classes, which torchmetrics and scikit-learn call macro F (`MacroF1`).
 
     Example:
         >>> import torch
