@@ -24,7 +24,7 @@ from mpcs_torch.functional.detection.errors import count_errors, hull_vertices
 def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tensor, Tensor]:
     """Return the weights (S,) and the bias, float64, that map ``scores`` (N, S) of S systems to log-likelihood ratios.
 
-    ``is_target`` (N,) is bool. A system with constant scores has weight 0; perfectly correlated systems share a weight.
+    ``is_target`` (N,) is bool. Constant scores get the weight 0. Perfectly correlated systems divide one weight.
 
     Raises:
         ValueError: If there is no finite optimum.
@@ -273,7 +273,7 @@ class PAVCalibration(nn.Module):
 
 
 def _resize(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: object) -> None:
-    """Resize the buffers to the shapes in ``state_dict`` before it is loaded."""
+    """Resize the buffers of ``module`` to the shapes in ``state_dict``, so that this state can be loaded."""
     for name in ("scores", "posteriors"):
         if (saved := state_dict.get(f"{prefix}{name}")) is not None:
             setattr(module, name, module.get_buffer(name).new_empty(saved.shape))

@@ -121,8 +121,8 @@ def estimate_priors(
     :math:`h(x) = g(x) A^{-1}` over the unlabelled samples is an unbiased estimate of w.
 
     The variance includes the errors of both samples (delta method). The interval inverts the score test; without errors
-    in validation, this is Wilson's interval. With clusters, the variance is multiplied by a design effect (variance of
-    cluster sums, divided by the variance without clusters), and Student's distribution gives the quantile.
+    in validation, this is Wilson's interval. With clusters, the variance is multiplied by a design effect: the variance
+    of cluster sums, divided by the variance without clusters. Student's distribution then gives the quantile.
 
     The test of label shift compares the mean ranks of each class's probabilities with those expected for w. It cannot
     detect a change that leaves the probabilities the same.

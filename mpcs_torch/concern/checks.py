@@ -73,7 +73,10 @@ def class_indices(pairs: Sequence[Sequence[str | int]], names: Sequence[str]) ->
 
 
 def without_arrays(value: Any) -> Any:
-    """Convert arrays and tensors in ``value``, also in its lists and mappings, to Python lists and numbers."""
+    """Convert arrays and tensors in ``value``, also in its lists and mappings, to Python lists and numbers.
+
+    Pandas objects stay unchanged and are refused later, because their labels may not be in class order.
+    """
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "detach"):
         return value.tolist()
     if isinstance(value, Mapping):

@@ -25,8 +25,8 @@ def load_concern(path: str | Path) -> ConcernSpec:
     """Read a `ConcernSpec` from a YAML file whose keys are the arguments of `ConcernSpec`.
 
     Args:
-        path: The file, or the name of a packaged concern, ``"traffic-lights"`` for example. YAML aliases, merge keys
-            and tags are refused, and so are huge files.
+        path: The file, or the name of a packaged example, such as ``"traffic-lights"``. YAML aliases, merge keys, tags
+            and huge files are refused.
 
     Raises:
         ConcernError: If the file is no valid YAML or `ConcernSpec`; the message lists errors with lines and columns.
@@ -51,7 +51,7 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
     files and errors are as for `load_concern`.
 
     Args:
-        *paths: The files, or names of packaged concerns.
+        *paths: The files, or names of packaged examples.
 
     Raises:
         ConcernError: If a file is invalid, a range is descending, or people's costs do not match (see `ConcernRange`).

@@ -43,11 +43,11 @@ class ConcernRange:
 
     Args:
         low: The lowest costs of each person.
-        high: The highest costs of each person, with the same classes, released pairs and coarse answers.
+        high: The highest costs of each person, with the same classes, released (tolerable) pairs and coarse answers.
 
     Raises:
-        ConcernError: If there are no specs, if a low cost is above its high cost, or if specs differ in classes, class
-            groups, coarse answers, concession, or whether a referral has a cost.
+        ConcernError: If there are no specs, or a low cost is above its high cost. Specs must also agree in classes,
+            class groups, coarse answers, concession, and whether a referral has a cost.
 
     Example:
         >>> low, high = (ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]]) for miss in (5, 20))

@@ -24,7 +24,7 @@ from mpcs_torch.concern.checks import (
 )
 from mpcs_torch.tables import Table
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # torch is slow to import
     from numpy.typing import NDArray
     from torch import Tensor
 

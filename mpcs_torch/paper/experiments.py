@@ -84,7 +84,7 @@ def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def seeded_config(name: str, seed: int) -> RunConfig:
-    """Load the config of the experiment ``name`` with ``seed``, which also seeds a random split of the data."""
+    """Load the config of the experiment ``name`` with ``seed``, which also seeds the data split if it is random."""
     overrides = [f"name={name}-seed{seed:02}", f"seed={seed}"]
     is_split_here = "split_seed" in (experiment_config(name).data.model_extra or {})
     return experiment_config(name, [*overrides, f"data.split_seed={seed}"] if is_split_here else overrides)

@@ -103,7 +103,7 @@ def mean_interval(values: Sequence[float]) -> MeanOverRuns:
 
 def spearman(records: Sequence[Record], column: str, other: str) -> float:
     """Return Spearman's rank correlation of two columns over the epochs ``records``, with mean ranks for ties."""
-    import torch
+    import torch  # slow to import, so only here
     from torchmetrics.functional import spearman_corrcoef
 
     values = torch.tensor([[record[column], record[other]] for record in records], dtype=torch.float64)

@@ -54,9 +54,9 @@ def det_curves(
 
     On these axes, Gaussian scores give a straight line. A marker shows the minimum cost at an operating point; the box
     around the marker spans the Clopper-Pearson intervals of both rates. Intervals assume independent trials and a
-    threshold from other trials. Here, the threshold is the best for the same trials, so 95 % intervals contained the
-    true rate in 93 to 98 % of simulations, and both rates in 88 to 94 %. To the left of and below the dotted lines,
-    rates are based on fewer than 30 errors in the smallest set.
+    threshold from other trials. Here, the threshold is the best for the same trials. In simulations, 95 % intervals
+    then contained the true rate in 93 to 98 % of the sets, and both rates in 88 to 94 %. To the left of and below the
+    dotted lines, rates are based on fewer than 30 errors.
 
     Args:
         systems: The curve of each detector by its name, from `functional.detection_curve`.
@@ -110,10 +110,7 @@ def det_curves(
 
 
 def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float, nearest: float) -> None:
-    """Scale both axes by probits, from small rates up to ``highest``; draw ticks, and dotted lines at 30 errors.
-
-    Ticks are at least ``nearest`` inches from each other.
-    """
+    """Scale axes by probits up to ``highest``; draw lines at 30 errors, and ticks at least ``nearest`` inches apart."""
     trials = [[int(rates.nontargets) for rates in systems], [int(rates.targets) for rates in systems]]
     limits = [(min(0.02, 3 / max(counts)), highest) for counts in trials]
     axes.set(xlim=limits[0], ylim=limits[1])  # before the scales, on which 0 is infinite

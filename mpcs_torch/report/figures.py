@@ -134,10 +134,7 @@ def error_kind(concern: ConcernSpec, true: int, predicted: int) -> str:
 def draw_confusion(
     confusion: Tensor, concern: ConcernSpec | None, names: Sequence[str], title: str, *, decisions: Sequence[str] = ()
 ) -> Drawing:
-    """Draw a confusion matrix of at most `MAX_READABLE_CLASSES` classes, with a description as text.
-
-    ``names`` are the classes (rows); ``decisions`` are the columns, if there are others than the classes.
-    """
+    """Draw a matrix of up to `MAX_READABLE_CLASSES` classes; ``decisions`` (default: ``names``) are the columns."""
     further = confusion.shape[1] - len(names)
     severity = severity_matrix(concern, len(names))[:, : confusion.shape[1]]
     errors, dangerous = confusion[severity > 0].sum().item(), confusion[severity == DANGEROUS].sum().item()

@@ -81,7 +81,7 @@ def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> d
 def count_and_share(
     scores: ClassifierScores, field: str, ends: Interval | None, *, of: str = EVERY, what: str
 ) -> list[str]:
-    """Return two texts, the count and the share of the outcome ``field`` among rows of a class ``of``, or all rows.
+    """Return two texts: how many rows of the class ``of`` (or of all) have the outcome ``field``, and their share.
 
     Examples are ``33 of 81 severe`` and ``40.7 % [25.1, 58.8]``. If rows are clustered by patients, for example, the
     texts are ``18 of 40 patients with severe`` and ``45 % [29.3, 61.5]; 33 of 81 rows: 40.7 % [25.1, 58.8]``.

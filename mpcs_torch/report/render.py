@@ -153,7 +153,7 @@ def _groups_section(
     values = list[Markup]()
     for groups in models:
         metrics = groups.main_metrics()
-        for first in range(0, len(metrics), 3):  # fit a printed line
+        for first in range(0, len(metrics), 3):  # three metrics fit the width of a printed page
             about = "other metrics" if first else groups.order()
             table = groups.table(metrics[first : first + 3])
             values.append(part("table", table, f"By {column}: {groups.model}, {about}", terms=terms))
@@ -168,7 +168,7 @@ def named(names: Collection[str], systems: str = "models") -> str:
 
 
 def drawn_models(result: Result[Any]) -> list[str]:
-    """Return the names of the compared models, which are drawn; without comparisons, those of all models."""
+    """Return the names of the models to draw: the compared models, or without comparisons, all models."""
     compared = {name for row in result.comparisons for name in (row.first, row.second)}
     return [name for name in result.models if name in compared] or list(result.models)
 

@@ -117,7 +117,7 @@ def other_pick(run: TrainedRun) -> tuple[str, int] | None:
 
 
 def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -> str:
-    """Return a sentence on the test errors of the picked epoch, and on the epoch that another metric would pick."""
+    """Return a sentence on test errors of the picked epoch, and on another metric's pick; ``predicted`` is by epoch."""
     epoch, other = run.result.epoch, other_pick(run)
     if run.result.diverged:
         return f"The run has diverged: epoch {epoch} gives NaN or infinite logits."
@@ -163,7 +163,7 @@ def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparis
 
 
 def run_counts(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> str:
-    """Return a sentence with the number of dangerous test errors of each run."""
+    """Return a sentence with the number of dangerous test errors of each run; ``predicted`` has predictions by run."""
     counts = []
     for name, run in runs.items():
         errors = _dangerous(run, run.result.epoch, predicted.get(name))
@@ -208,7 +208,7 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
 
 
 def _single_run_page(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
-    """Return the top line, sentences, facts and sections of the page about one run."""
+    """Return the top line, the sentences, the key numbers (HTML) and the sections of the page about one run."""
     name, epoch, other, selector = run.config.name, run.result.epoch, other_pick(run), run.config.selector
     marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
     predicted = {number: each for number in marked.values() if (each := predict_epoch(run, number)) is not None}
@@ -239,7 +239,7 @@ def _single_run_page(run: TrainedRun) -> tuple[str, list[str], Markup, list[Mark
 
 
 def _several_runs_page(runs: Mapping[str, TrainedRun]) -> tuple[str, list[str], Markup, list[Markup]]:
-    """Return the top line, sentences, facts (none) and sections of the page that compares several runs."""
+    """Return the top line, the sentences, no key numbers, and the sections of the page about several runs."""
     predicted = {name: each for name, run in runs.items() if (each := predict_epoch(run, run.result.epoch)) is not None}
     comparisons = compare_runs(predicted) if len(predicted) == len(runs) else None
     shown = None if comparisons is None else _classifier_sections(predicted, "run")

@@ -28,12 +28,12 @@ class Split(NamedTuple):
     """The patient, speaker or recording of each sample, (N,), int64; samples of a group stay in the same split."""
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Split":
-        """Move inputs and labels to ``device``, and convert floating-point inputs to ``dtype``, if given."""
+        """Return the split with inputs and labels on ``device``; floating-point inputs become ``dtype`` unless None."""
         inputs = self.inputs.to(device, dtype if self.inputs.is_floating_point() else None)
         return self._replace(inputs=inputs, labels=self.labels.to(device))
 
     def at(self, index: Tensor) -> "Split":
-        """Select samples by index."""
+        """Return the samples at the positions ``index`` (K,), int64."""
         groups = None if self.groups is None else self.groups.index_select(0, index)
         return Split(self.inputs.index_select(0, index), self.labels.index_select(0, index), groups)
 
@@ -48,7 +48,7 @@ class DataSplits:
     validation: Split | None = None
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "DataSplits":
-        """Move all samples to ``device``, and convert floating-point inputs to ``dtype``, if given."""
+        """Return all splits on ``device``; floating-point inputs become ``dtype`` unless None."""
         validation = None if self.validation is None else self.validation.to(device, dtype)
         train, test = self.train.to(device, dtype), self.test.to(device, dtype)
         return replace(self, train=train, test=test, validation=validation)
@@ -204,8 +204,8 @@ def _read_add(folder: Path, name: str) -> Split:
 def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of the config
     """Load the univariate ``set`` of the UCR archive: inputs (N, steps, 1), not scaled; sorted labels become 0, 1, ...
 
-    The files are ``root/UCR/<set>/<set>_TRAIN.tsv`` and ``_TEST.tsv``, with the label first in each line, or ``.ts``
-    files, with a header and the label last in each line.
+    The files are ``root/UCR/<set>/<set>_TRAIN.tsv`` and ``_TEST.tsv``, or ``.ts`` files with a header. The label is
+    first in a line of a ``.tsv`` file, and last in a line of a ``.ts`` file.
 
     Raises:
         DataError: If a file is missing, a value is missing or not finite, or series differ in length.

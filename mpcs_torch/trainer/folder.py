@@ -94,6 +94,7 @@ def run_in_folder(
     """
     with ExitStack() as stack:
         world.from_first(lambda: stack.enter_context(locked(folder)))
+        # Check after locking, because another process may have finished a run in the meantime.
         world.from_first(lambda: check_free([folder], overwrite=overwrite or resume))
         # This checks the config; do so before an old run is deleted.
         prepared = prepare_run(config, data, world)

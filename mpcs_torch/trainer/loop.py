@@ -79,7 +79,7 @@ class Evaluator:
 
 
 def model_inputs(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
-    """Return the inputs of metrics, by name, from ``logits`` (N, C); ``takes`` has the names of inputs they need."""
+    """Return the inputs of metrics, by name, from ``logits`` (N, C); ``takes`` has the names that metrics need."""
     inputs: dict[Takes, Tensor] = {"decisions": highest_class(logits)[1], "trials": logits}
     if "probabilities" in takes or "log_probabilities" in takes:
         inputs["log_probabilities"] = log_softmax(logits)

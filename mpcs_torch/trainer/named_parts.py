@@ -272,6 +272,5 @@ def mpcs_lr(
 
 
 SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}
-"""The functions that make schedulers. Each takes the optimizer, the number of epochs and the `Directions`.
-
-If the argument for epochs is named ``_epochs``, rates do not depend on it, and runs can be extended."""
+"""The functions that make schedulers. Each takes the optimizer, the number of epochs and the `Directions`. If the
+argument for epochs is named ``_epochs``, rates do not depend on it, and runs can be extended."""

@@ -1,4 +1,4 @@
-"""Prepare a run from its config: seed, batches, model, optimizer and metrics."""
+"""Prepare a training run from its config: seed, batches, model, optimizer and metrics."""
 
 import itertools
 import os
@@ -87,7 +87,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
 def make_metrics(
     config: RunConfig, data: DataSplits, device: torch.device, *, only: Collection[str] | None = None
 ) -> MetricSet:
-    """Make the metrics of a run, or only those that ``only`` names."""
+    """Make the metrics of ``config`` for the classes of ``data``; unless None, ``only`` has the names to make."""
     entries = [metric.entry() for metric in config.metrics if only is None or metric.name in only]
     settings = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
     with _config_errors(f"{config.name}: metrics"):
@@ -96,7 +96,7 @@ def make_metrics(
 
 @contextmanager
 def _config_errors(place: str) -> Iterator[None]:
-    """Turn any error into a `ConfigError` whose message begins with ``place``; errors of the backend stay as raised."""
+    """Turn an error into a `ConfigError` that begins with ``place``; keep errors of communication between processes."""
     try:
         yield
     except Exception as error:

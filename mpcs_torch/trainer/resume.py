@@ -41,10 +41,7 @@ def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | N
 
 
 def selector_hook(selector: CheckpointSelector | None) -> Hook:
-    """Return a hook that adds each epoch to ``selector``, and stops the run when the selector's patience ends.
-
-    ``selector`` is None in processes other than rank 0; the hook then does nothing.
-    """
+    """Return a hook that adds each epoch to ``selector`` (unless None), and stops the run when its patience ends."""
 
     def select(epoch: MeasuredEpoch, state: LoopState) -> str | None:
         if selector is None:
@@ -176,8 +173,8 @@ def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:
     """Return whether ``saved``, a config as YAML text, and ``config`` differ in the number of epochs.
 
     Raises:
-        ConfigError: If another setting differs, if a schedule depends on the changed number of epochs, or if ``config``
-            has fewer epochs than ``epochs``, the number of finished epochs.
+        ConfigError: If another setting differs, or if a schedule depends on the changed number of epochs. Also if
+            ``config`` has fewer epochs than the finished ``epochs``.
     """
     changed = changed_keys(saved, config)
     if others := ", ".join(key for key in changed if key != COUNT):
@@ -198,7 +195,7 @@ def read_state(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds
+    except Exception as error:  # torch raises many kinds of errors
         raise ConfigError(f"{path} is not the saved state of a run: {shown(str(error))}") from error
     return state
 
