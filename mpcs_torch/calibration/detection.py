@@ -1,4 +1,4 @@
-"""Map detection scores to log-likelihood ratios: logistic calibration and fusion (affine), or PAV (monotone)."""
+"""Map detection scores to log-likelihood ratios: logistic calibration and fusion, or isotonic regression (PAV)."""
 
 from math import log
 from typing import Any, Self
@@ -22,9 +22,9 @@ from mpcs_torch.functional.detection.errors import count_errors, hull_vertices
 
 
 def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tensor, Tensor]:
-    """Fit the weights (S,) and the bias, float64, that map the scores (N, S) of S systems to log-likelihood ratios.
+    """Return the weights (S,) and the bias, float64, that map ``scores`` (N, S) of S systems to log-likelihood ratios.
 
-    A system with constant scores gets the weight 0, and systems with perfectly correlated scores share their weight.
+    ``is_target`` (N,) is bool. Constant scores get the weight 0. Perfectly correlated systems divide one weight.
 
     Raises:
         ValueError: If there is no finite optimum.
@@ -41,7 +41,7 @@ def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tens
 
 
 def _expand(scores: Tensor, is_target: Tensor, p_target: float, point: Tensor) -> Expansion:
-    """Compute the weighted cross entropy (convex) and its derivatives at ``point`` (S + 1,): weights, then bias."""
+    """Compute the weighted cross entropy and its derivatives at ``point`` (S + 1,), the S weights and the bias."""
     target = is_target.to(scores)
     weight = torch.where(is_target, p_target / target.sum(), (1 - p_target) / (1 - target).sum())
     inputs = torch.cat([scores.T, torch.ones_like(scores[:, :1]).T])
@@ -60,11 +60,11 @@ class LogisticCalibration(nn.Module):
     .. math:: \frac{p}{T} \sum_{targets} \log(1 + e^{-(a s + b + \mathrm{logit}\,p)}) +
         \frac{1 - p}{N} \sum_{nontargets} \log(1 + e^{a s + b + \mathrm{logit}\,p})
 
-    With p = 0.5, this sum is `cllr` times the natural logarithm of 2. The proportion of targets (T) and non-targets (N)
-    in the data has no effect. Before `fit` the scale is 1 and the bias 0: the identity.
+    T is the number of targets, and N the number of non-targets; their proportion has no effect. With p = 0.5, the sum
+    is `cllr` times the natural logarithm of 2. Before `fit`, scores are returned unchanged (scale 1, bias 0).
 
     Args:
-        p_target: The prior probability of a target that weights errors in the fit, in (0, 1). Choose it near the
+        p_target: The prior probability of a target, in (0, 1), which weights the errors. Choose a value near the
             effective prior of the application.
 
     Raises:
@@ -93,7 +93,7 @@ class LogisticCalibration(nn.Module):
         self.register_buffer("bias", torch.zeros((), dtype=torch.float64))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Return log-likelihood ratios in the shape and dtype of ``preds``, but float32 for 16-bit types.
+        """Return log-likelihood ratios in the shape and dtype of the scores ``preds``, but float32 for 16-bit types.
 
         Raises:
             ValueError: If ``preds`` is not floating point.
@@ -102,18 +102,18 @@ class LogisticCalibration(nn.Module):
         return (self.scale * scores.to(self.scale.dtype) + self.bias).to(scores.dtype)
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
-        """Set the scale and the bias to their optimum, computed in float64.
+        """Set the scale and the bias to the values with the lowest cross entropy, computed in float64; return self.
 
         Args:
             preds: ``(N,)`` or ``(N, ...)`` scores, floating point and finite, higher for targets.
             target: ``(N,)`` or ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
 
         Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule above, or if there is no finite optimum, because
-                a threshold separates targets from non-targets.
+            ValueError: If an argument breaks its rule above, or if a threshold separates targets from non-targets (then
+                no finite scale is optimal).
 
         Warns:
-            CalibrationWarning: If the scale is not above 0, because the scores are reversed or uninformative.
+            CalibrationWarning: If the scale is not above 0: the scores are reversed or uninformative.
         """
         scores, is_target = labelled_trials(preds, target)
         if scores.amin() < scores.amax():  # otherwise the scale is 0
@@ -131,15 +131,15 @@ class LogisticCalibration(nn.Module):
 
 
 class LogisticFusion(nn.Module):
-    r"""Map the scores of S systems for the same trials to one natural-log likelihood ratio each.
+    r"""Combine the scores of S systems for a trial to one natural-log likelihood ratio.
 
-    The ratio is :math:`w_1 s_1 + \dots + w_S s_S + b`, with the weights and the bias that minimize the prior-weighted
-    cross entropy of `LogisticCalibration` (the case S = 1). Fit it on trials that no system was trained on.
-    Before `fit` the weights are 1 / S and the bias 0: the mean of the scores.
+    The ratio is :math:`w_1 s_1 + \dots + w_S s_S + b`. The weights and the bias minimize the prior-weighted cross
+    entropy of `LogisticCalibration` (the case S = 1). Fit them on trials that no system was trained on.
+    Before `fit`, the ratio is the mean of the scores (weights 1 / S, bias 0).
 
     Args:
-        num_systems: S, at least 1.
-        p_target: As in `LogisticCalibration`.
+        num_systems: The number S of systems, at least 1.
+        p_target: The prior probability of a target, in (0, 1), which weights the errors.
 
     Raises:
         ValueError: If a setting breaks its rule above.
@@ -167,7 +167,7 @@ class LogisticFusion(nn.Module):
         self.register_buffer("bias", torch.zeros((), dtype=torch.float64))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Return log-likelihood ratios (N,) of the scores ``preds`` (N, S); their dtype is as in `LogisticCalibration`.
+        """Return log-likelihood ratios (N,) of the scores ``preds`` (N, S) in their dtype; float32 for 16-bit types.
 
         Raises:
             ValueError: If ``preds`` is not floating point of shape ``(N, S)``.
@@ -177,13 +177,12 @@ class LogisticFusion(nn.Module):
         return ((scores.to(self.weights.dtype) * self.weights).sum(dim=1) + self.bias).to(scores.dtype)
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
-        """Set the weights and the bias to their optimum, computed in float64.
+        """Set the weights and the bias to the values with the lowest cross entropy, computed in float64; return self.
 
-        Arguments and errors are those of `LogisticCalibration.fit`, except ``preds`` of shape ``(N, S)``.
+        ``preds`` has shape ``(N, S)``; ``target`` and the errors are those of `LogisticCalibration.fit`.
 
         Warns:
-            CalibrationWarning: If a weight is negative, which is common for highly correlated systems, and a reason to
-                drop one of them.
+            CalibrationWarning: If a weight is negative. This is common if systems are highly correlated; drop one.
         """
         self._check(preds)
         systems, labels = zip(*(labelled_trials(scores, target) for scores in preds.unbind(dim=1)), strict=True)
@@ -203,12 +202,12 @@ class LogisticFusion(nn.Module):
 class PAVCalibration(nn.Module):
     """Map detection scores to natural-log likelihood ratios by isotonic regression (pool adjacent violators, PAV).
 
-    The ratio is the log odds of the isotonic fit to the labels, minus the log odds of targets in the fitted data. On
-    these data, the `cllr` of the ratios equals `min_cllr`. The fitted probability is interpolated linearly between two
-    PAV blocks, and constant below the lowest and above the highest score.
+    PAV groups neighbouring scores into blocks. The probability of a block is its share of targets. Between two blocks,
+    the probability is interpolated linearly; it is constant below the lowest and above the highest score. The ratio is
+    the log odds of this probability, minus the log odds of targets in the fitted data.
 
-    The ratio is -inf if the block of the lowest scores has no targets, and +inf if the block of the highest has
-    no non-targets. If an infinite ratio is wrong, `cllr` is infinite. With few trials, use `LogisticCalibration`.
+    On the fitted data, the `cllr` of the ratios equals `min_cllr`. A block without targets has the ratio -inf, and one
+    without non-targets +inf; if such a ratio is wrong, `cllr` is infinite. With few trials, use `LogisticCalibration`.
 
     References:
         Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Section 6.
@@ -236,10 +235,10 @@ class PAVCalibration(nn.Module):
         self.register_load_state_dict_pre_hook(_resize)  # type: ignore[no-untyped-call]
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Return log-likelihood ratios, as `LogisticCalibration` does.
+        """Return log-likelihood ratios in the shape and dtype of the scores ``preds``, but float32 for 16-bit types.
 
         Raises:
-            ValueError: If ``preds`` is not floating point, or the module is not fitted.
+            ValueError: If ``preds`` is not floating point, or if `fit` was not called.
         """
         inputs = upcast_half(preds)
         if not len(self.scores):
@@ -253,13 +252,13 @@ class PAVCalibration(nn.Module):
         return (posterior.log() - (-posterior).log1p() - self.prior_log_odds).to(inputs.dtype)
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
-        """Fit the isotonic regression of labels on scores. Arguments and errors are those of `LogisticCalibration.fit`.
+        """Fit the isotonic regression of labels on scores; arguments are those of `LogisticCalibration.fit`.
 
         Warns:
-            CalibrationWarning: If all ratios are 0, because the scores are reversed or uninformative.
+            CalibrationWarning: If all ratios are 0: the scores are reversed or uninformative.
         """
         counts = count_errors(*labelled_trials(preds, target))
-        ends = hull_vertices(counts)  # the edges of the hull are the blocks of PAV
+        ends = hull_vertices(counts)  # each edge of the ROC convex hull is a block of PAV
         block = counts.at(ends)
         targets, nontargets = block.misses.diff().double(), -block.false_alarms.diff().double()
         posteriors = targets / (targets + nontargets)
@@ -274,7 +273,7 @@ class PAVCalibration(nn.Module):
 
 
 def _resize(module: nn.Module, state_dict: dict[str, Any], prefix: str, *_: object) -> None:
-    """Resize the buffers to the shapes in ``state_dict`` before it is loaded."""
+    """Resize the buffers of ``module`` to the shapes in ``state_dict``, so that this state can be loaded."""
     for name in ("scores", "posteriors"):
         if (saved := state_dict.get(f"{prefix}{name}")) is not None:
             setattr(module, name, module.get_buffer(name).new_empty(saved.shape))

@@ -24,24 +24,23 @@ from mpcs_torch.functional.inputs.groups import group_codes, row_names
 
 PriorMethod = Literal["em", "black_box"]
 EM_STEPS, EM_CHANGE = 1000, 1e-6
-"""The maximum number of EM steps, and the change of priors below which EM stops; a later step corrects its errors."""
+"""The maximum number of EM (expectation maximization) steps, and the change of the priors below which EM stops."""
 UNSEEN = 2
 """The number of pseudo-samples added to each class in variances, because validation may lack rare confusions."""
 MIN_RANKED = 20
-"""The minimum number of validation samples for a separate statistic of a class in the test; other classes share one."""
+"""The minimum number of validation samples of a class to test the class separately; rarer classes are pooled."""
 MAX_WIDTH = 1.0
-"""The maximum width of a usable interval, relative to its estimate."""
+"""The maximum width of a usable interval, divided by the estimate."""
 MIN_CLUSTERS = 10
-"""The minimum number of clusters (or independent samples) for an interval. It applies to the validation samples of the
-class and to the unlabelled samples."""
+"""The minimum number of clusters (or independent samples), in validation and unlabelled samples, for an interval."""
 
 
 class LabelShiftWarning(UserWarning):
-    """A warning that unlabelled samples differ in more than class frequencies, so that the estimate is wrong."""
+    """A warning that unlabelled samples differ from validation in more than class frequencies: discard the estimate."""
 
 
 class Share(NamedTuple):
-    """The joint frequency of some classes, with its interval; the ends are NaN if there is no interval."""
+    """The joint frequency ``prior`` of some classes, with an interval; its ends are NaN with too few samples."""
 
     prior: float
     low: float
@@ -49,12 +48,12 @@ class Share(NamedTuple):
 
     @property
     def width(self) -> float:
-        """The width of the interval relative to the estimate; infinite without an interval."""
+        """The width of the interval divided by the estimate; infinite without an interval."""
         return (self.high - self.low) / self.prior if self.low <= self.high else inf
 
     @property
     def interval(self) -> str:
-        """The interval as text; both ends are rounded to two significant digits of its width."""
+        """The interval as text, rounded to two significant digits of its width; "too few samples" without one."""
         return f"{self._rounded(self.low)} to {self._rounded(self.high)}" if self.width < inf else "too few samples"
 
     def __str__(self) -> str:
@@ -67,29 +66,29 @@ class Share(NamedTuple):
 
 
 class PriorEstimate(NamedTuple):
-    """Class frequencies of unlabelled samples, with intervals, and a test of label shift."""
+    """The frequencies of C classes in unlabelled samples, with intervals, and a test of label shift."""
 
     priors: Tensor
-    """``(C,)``, float64, positive with a sum of 1; for ``priors`` of a `DecisionRule` or of `shift_priors`."""
+    """The class frequencies, ``(C,)``, float64, above 0, with a sum of 1; an input of `DecisionRule`."""
     low: Tensor
     """``(C,)``: the lower end of the interval of each class; NaN for a class in fewer than 10 clusters."""
     high: Tensor
-    """``(C,)``: the upper end."""
+    """``(C,)``: the upper end of the interval of each class."""
     joint_low: Tensor
     """``(C,)``: the lower ends of simultaneous intervals with the same confidence (Bonferroni)."""
     joint_high: Tensor
-    """``(C,)``: the upper ends."""
+    """``(C,)``: the upper ends of the simultaneous intervals."""
     validation_priors: Tensor
     """``(C,)``: the class frequencies of the validation samples."""
     p_value: float
-    """The p-value of the test whether samples of each class look as in validation; below 0.05, discard the estimate."""
+    """The p-value of the test that samples of each class look as in validation; below 0.05, discard the estimate."""
     class_groups: Mapping[str, Share]
-    """The joint frequencies of the requested groups of classes."""
+    """The joint frequency of each requested group of classes, by name."""
     told_apart: Mapping[tuple[int, ...], Share]
-    """The joint frequencies of groups of classes, as small as usable intervals allow: single classes if possible."""
+    """Joint frequencies by tuple of class indices: single classes, or merged classes if intervals were too wide."""
 
     def problem(self, names: Sequence[str]) -> str:
-        """Return the reason not to use the priors, with the distinguishable groups of classes; empty if usable."""
+        """Return a sentence that says why not to use the priors, with the class ``names``; empty if usable."""
         if self.p_value < LEVEL:
             return f"the samples of a class do not look the same as in validation (p = {self.p_value:.2g})"
         if len(self.told_apart) == len(self.priors):
@@ -117,32 +116,32 @@ def estimate_priors(
     r"""Estimate class frequencies of unlabelled samples, with intervals, and test for label shift.
 
     Label shift means that class frequencies differ from validation, but the samples of each class look the same. Then
-    any statistic :math:`g(x)` with C values has the mean :math:`\sum_c w_c E[g \mid c]` at priors w. With A the matrix
-    whose rows are the means of g over the validation samples of each class, :math:`h(x) = g(x) A^{-1}` is an unbiased
-    class indicator: its mean over the unlabelled samples estimates w for any g. The error is smaller if g separates the
-    classes better. The variance covers both samples (delta method). The interval inverts the score test, so it is
-    Wilson's interval if there are no errors in validation. With clusters, the variance is multiplied by a design effect
-    (the variance of cluster sums divided by that of rows), and the quantile is that of Student's distribution.
+    any statistic :math:`g(x)` with C values has the mean :math:`\sum_c w_c E[g \mid c]`, if w are the class priors.
+    Let row c of the matrix A be the mean of g over the validation samples of class c. Then the mean of
+    :math:`h(x) = g(x) A^{-1}` over the unlabelled samples is an unbiased estimate of w.
 
-    The test ranks the probabilities of each class among the validation samples, and compares the mean ranks with those
-    of the mixture. It cannot detect changes that leave the probabilities unchanged, such as swapped class meanings.
+    The variance includes the errors of both samples (delta method). The interval inverts the score test; without errors
+    in validation, this is Wilson's interval. With clusters, the variance is multiplied by a design effect: the variance
+    of cluster sums, divided by the variance without clusters. Student's distribution then gives the quantile.
+
+    The test of label shift compares the mean ranks of each class's probabilities with those expected for w. It cannot
+    detect a change that leaves the probabilities the same.
 
     Args:
         preds: ``(N, C)`` finite logits of validation samples unseen in training. For probabilities, use their
-            logarithms. They need not be calibrated: temperature and vector scaling are fitted to them.
+            logarithms. Logits need not be calibrated: temperature and vector scaling are applied here.
         target: ``(N,)`` integer class indices in ``[0, C)``; at least two samples of each class.
-        unlabelled: ``(M, C)`` finite logits of the deployment. Samples must be independent, except within clusters if
-            clusters are given.
-        method: ``"em"``: g is the probabilities under the priors that EM estimates, with more information per sample.
-            ``"black_box"``: g is the most probable class, so A is the confusion matrix.
+        unlabelled: ``(M, C)`` finite logits of the deployment. Samples must be independent, except within a cluster.
+        method: ``"em"``: g is the class probabilities under priors estimated by EM (expectation maximization).
+            ``"black_box"``: g is the most probable class, so A is the confusion matrix, with less information.
         confidence: The confidence of each interval, in (0, 1).
         clusters: ``(N,)`` cluster names of the validation samples (the patient, for example). Keep all samples of a
-            cluster: frequencies are per sample, and one sample per patient would change them.
-        unlabelled_clusters: ``(M,)`` cluster names of the unlabelled samples; a name may occur in both.
+            cluster, because frequencies are counted per sample.
+        unlabelled_clusters: ``(M,)`` cluster names of the unlabelled samples. A validation cluster may occur again.
         class_groups: Groups of classes to estimate in addition, by name: ``{"referable": [2, 3, 4]}`` for example.
 
     Raises:
-        ValueError: If a shape, a dtype or a value breaks its rule above, or if g does not separate the classes.
+        ValueError: If an argument breaks its rule above, or if g does not separate the classes.
 
     Warns:
         LabelShiftWarning: If the p-value is below 0.05.
@@ -151,7 +150,7 @@ def estimate_priors(
         Saerens, Latinne, Decaestecker: Adjusting the Outputs of a Classifier to New a Priori Probabilities, 2002 (EM).
         Lipton, Wang, Smola: Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018.
         Alexandari, Kundaje, Shrikumar: Maximum Likelihood with Bias-Corrected Calibration is Hard-To-Beat at Label
-        Shift Adaptation, ICML 2020. Deviation: the step after EM, without which imperfect calibration causes bias.
+        Shift Adaptation, ICML 2020. Deviation: multiplication by the inverse of A after EM, against calibration errors.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -204,7 +203,7 @@ def estimate_priors(
 
 
 class _Design(NamedTuple):
-    """The classes of the validation samples, and the clusters of all samples."""
+    """The classes of N validation samples, and the clusters of these and M unlabelled samples; there are C classes."""
 
     target: Tensor
     """(N,), int64: the class of each validation sample."""
@@ -215,7 +214,7 @@ class _Design(NamedTuple):
     codes: Tensor
     """(N + M,), int64: the cluster of each sample, or its index if samples are independent."""
     clusters: Tensor
-    """(C + 1,), int64, at least 2: the number of clusters in each stratum."""
+    """(C + 1,), int64, at least 2: the number of clusters of each class, then of the unlabelled samples."""
 
     def means(self, values: Tensor) -> Tensor:
         """Return the means (C, K) of ``values`` (N, K) over the samples of each class."""
@@ -223,11 +222,11 @@ class _Design(NamedTuple):
         return sums / self.counts.unsqueeze(1)
 
     def sums(self, values: Tensor) -> Tensor:
-        """Return the sums (K, G) of ``values`` (N + M, G) over each of K clusters."""
+        """Return the sums (K, G) of ``values`` (N + M, G) over the samples of each of K clusters."""
         return values.new_zeros(int(self.codes.max()) + 1, values.shape[1]).index_add_(0, self.codes, values)
 
     def corrected(self, values: Tensor) -> Tensor:
-        """Multiply ``values`` (N + M, G) by sqrt(k / (k - 1)) for k clusters in the stratum, to correct variances."""
+        """Return ``values`` (N + M, G) times sqrt(k / (k - 1)), for unbiased variances; k counts a class's clusters."""
         return values * (self.clusters / (self.clusters - 1.0)).sqrt().to(values)[self.strata].unsqueeze(1)
 
 
@@ -238,7 +237,7 @@ def _design(
     others: Sequence[object] | Tensor | None,
     unlabelled: int,
 ) -> _Design:
-    """Check and return the classes and clusters of both samples; a name in both stands for one cluster."""
+    """Check cluster names, and return the `_Design`; a name in both ``clusters`` and ``others`` means one cluster."""
     known, classes = len(target), len(counts)
     if (clusters is None) != (others is None):
         raise ValueError("clusters and unlabelled_clusters must be given together, but only one was.")
@@ -258,7 +257,7 @@ def _design(
 
 
 def _part(name: str, members: Sequence[int], every: Tensor) -> Tensor:
-    """Return the indicator (C,) of a group of classes: 1 for its members, else 0."""
+    """Return (C,): 1 for each class in ``members``, else 0; ``every`` is the identity matrix (C, C)."""
     classes, are_classes = len(every), {*members} <= {*range(len(every))}
     rule = f"class_groups must contain some, but not all, of the classes 0 to {classes - 1}"
     require(are_classes and 0 < len({*members}) < classes, rule, f"{quoted(name)}: {members}")
@@ -275,17 +274,17 @@ def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
 
 
 def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tensor]:
-    """Return calibrated probabilities of validation and unlabelled samples; a failed fit only widens intervals."""
+    """Return calibrated probabilities of the validation ``samples`` (N, C) and of the ``deployed`` samples (M, C)."""
     logits, new = samples.logits.log_softmax(dim=1), deployed.log_softmax(dim=1)  # row constants have no effect
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CalibrationWarning)
+        warnings.simplefilter("ignore", CalibrationWarning)  # imperfect calibration only widens the intervals
         temperature = TemperatureScaling().fit(logits, samples.target).to(new.device)
         vector = VectorScaling(new.shape[1]).fit(temperature(logits), samples.target).to(new.device)
     return vector(temperature(logits)).softmax(dim=1), vector(temperature(new)).softmax(dim=1)
 
 
 def _em_priors(probs: Tensor, shares: Tensor) -> Tensor:
-    """Return the maximum-likelihood priors (C,), by EM, from ``probs`` (M, C) that assume the priors ``shares``."""
+    """Return the maximum-likelihood priors (C,) by EM; ``probs`` (M, C) are probabilities under priors ``shares``."""
     priors = shares
     for _ in range(EM_STEPS):
         shifted = shift_priors(probs, training_priors=shares, priors=priors)
@@ -298,13 +297,13 @@ def _em_priors(probs: Tensor, shares: Tensor) -> Tensor:
 
 
 def _above_0(priors: Tensor, unlabelled: int) -> Tensor:
-    """Raise priors (C,) to at least 0.5 / ``unlabelled``, and divide them by their sum."""
+    """Raise each of ``priors`` (C,) to at least 0.5 / ``unlabelled``, and then divide by the sum."""
     priors = priors.clamp(min=0.5 / unlabelled)
     return priors / priors.sum()
 
 
 class _Mixture(NamedTuple):
-    """Class indicators of both samples, and the priors estimated from them."""
+    """Class indicators (estimates of one-hot classes) of all samples, and the class frequencies from indicators."""
 
     known: Tensor
     """(N, C): the indicators of the validation samples."""
@@ -312,9 +311,9 @@ class _Mixture(NamedTuple):
     """(M, C): the indicators of the unlabelled samples."""
     design: _Design
     priors: Tensor
-    """(C,): the estimate."""
+    """(C,): the estimated class frequencies of the unlabelled samples."""
     errors: Tensor
-    """(N + M, C): the contribution of each sample to the error of the priors (delta method)."""
+    """(N + M, C): the contribution of each sample to the error of ``priors`` (delta method)."""
 
     def share(self, part: Tensor, confidence: float) -> Share:
         """Return the joint frequency, with its interval, of the classes for which ``part`` (C,) is 1."""
@@ -324,9 +323,10 @@ class _Mixture(NamedTuple):
         return Share(1.0, 1.0, 1.0) if part.all() else Share(centre.item(), low.item(), high.item())
 
     def usable_partition(self, shares: Sequence[Share], confidence: float) -> dict[tuple[int, ...], Share]:
-        """Merge the part with the widest interval into the part most confused with it, until all are narrow enough.
+        """Merge classes until all intervals are narrow enough; return the frequency of each group, by class indices.
 
-        At first, each class is a part. Parts whose intervals are also too wide are preferred as the partner.
+        ``shares`` has the frequency of each class. The group with the widest interval is merged with the group that is
+        confused most with it; a group whose interval is also too wide is preferred.
         """
         covariance, parts = self.design.sums(self.errors).T.cov(), [*torch.eye(len(shares)).to(self.priors)]
         shares = [*shares]
@@ -341,14 +341,13 @@ class _Mixture(NamedTuple):
         return {tuple(part.nonzero().flatten().tolist()): share for part, share in zip(parts, shares, strict=True)}
 
     def intervals(self, parts: Tensor, centres: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
-        """Return the lower and upper ends (G,) of the frequencies t with (centre - t)^2 <= q^2 variance(t).
+        """Return the lower and upper ends (G,) of the frequency intervals of G groups of classes.
 
-        A row of ``parts`` (G, C) is 1 for the classes of a part, else 0; ``centres`` (G,) are their estimates. The
-        variance is quadratic in t, and has two terms: the variance of the part's indicator in the mixture, divided by
-        the number of unlabelled samples; and the variances of the means of the indicator over each validation class.
+        A row of ``parts`` (G, C) is 1 for the classes of a group, else 0; ``centres`` (G,) are the estimates. The
+        interval has all frequencies t with (centre - t)^2 <= q^2 variance(t), for the quantile q.
         """
         design, known, size = self.design, self.known @ parts.T, len(self.unknown)
-        spread = design.means((known - parts.T[design.target]).square()).T  # a row per part, a column per true class
+        spread = design.means((known - parts.T[design.target]).square()).T  # a row per group, a column per true class
         from_all = known.square().mean(dim=0).unsqueeze(1) + parts * (1 - 2 * known.mean(dim=0).unsqueeze(1))
         error = (spread * design.counts + UNSEEN * from_all) / (design.counts * (design.counts - 1))
         inside, outside = (self.priors * of for of in (parts, 1 - parts))
@@ -365,7 +364,7 @@ class _Mixture(NamedTuple):
         return low.clamp(0, 1).where(has_interval, torch.nan), high.clamp(0, 1).where(has_interval, torch.nan)
 
     def _scale(self, parts: Tensor, confidence: float) -> Tensor:
-        """Return the squared t quantile times the design effect, for each part: (G,); infinite with few clusters."""
+        """Return the squared t quantile times the design effect, (G,), by row of ``parts``; inf below 10 clusters."""
         from scipy.special import stdtrit
 
         design, rows = self.design, self.errors @ parts.T
@@ -388,9 +387,9 @@ def _mixture(known: Tensor, unknown: Tensor, design: _Design) -> _Mixture:
 
 
 def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Rank the probabilities of each class among the validation samples, from -1/2 to 1/2: (N, K) and (M, K).
+    """Return ranks of ``validation`` and ``deployment`` probabilities, (N, C + 1) and (M, C + 1), from -1/2 to 1/2.
 
-    Rare classes share one column, with the sum of their ranks.
+    Column c has the rank of class c among the validation samples. The ranks of rare classes are summed in column C.
     """
     in_order = validation.T.contiguous().sort(dim=1).values
     column = torch.where(counts >= MIN_RANKED, torch.arange(len(counts), device=counts.device), len(counts))
@@ -405,10 +404,10 @@ def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tens
 
 
 def _p_value(mixture: _Mixture, ranks: Tensor, others: Tensor) -> float:
-    """Return the p-value of the test that mean ranks match the estimated mixture of classes.
+    """Return the p-value of Hotelling's test that mean ranks are as expected for the estimated class frequencies.
 
-    The residuals of ranks on the indicators have the mean 0 in each class, hence in any mixture. This is Hotelling's
-    test, with the degrees of freedom of Nel and van der Merwe (1986), because the covariance pools several samples.
+    ``ranks`` (N, K) are of validation, ``others`` (M, K) of unlabelled samples. The degrees of freedom are those of Nel
+    and van der Merwe (1986), because the covariance pools several samples.
     """
     from scipy.special import fdtrc
 

@@ -1,7 +1,4 @@
-"""Temperature and vector scaling of the logits of a classifier, and the parts that all calibration fits share.
-
-The shared parts are validated scores and labels in float64, and Newton's method.
-"""
+"""Temperature and vector scaling of logits, and what all calibrations use: input checks and Newton's method."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple, Self
@@ -17,15 +14,15 @@ from mpcs_torch.functional.inputs.faults import Fault, finite, raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 
 ScalingMethod = Literal["temperature", "vector"]
-"""The names of the two methods of scaling."""
+"""The names of the two scaling methods."""
 
 
 class CalibrationWarning(UserWarning):
-    """A warning that data do not determine a calibration, or that scores are uninformative about the labels."""
+    """A warning that the data do not determine a calibration, or that the scores say nothing about the labels."""
 
 
 REVERSED = "targets do not score higher than non-targets: scores are reversed or uninformative"
-"""The reason in a `CalibrationWarning` if calibrated scores do not rise with the scores."""
+"""The reason that a `CalibrationWarning` states if calibrated scores do not increase with the raw scores."""
 
 
 class LabelledLogits(NamedTuple):
@@ -37,12 +34,12 @@ class LabelledLogits(NamedTuple):
     """The true classes: (M,), int64."""
 
     def true_class_values(self, values: Tensor) -> Tensor:
-        """Return the value of the true class from each row of ``values`` (M, C): (M,)."""
+        """Return (M,): from each row of ``values`` (M, C), the value in the column of the true class."""
         return values.gather(1, self.target.unsqueeze(1)).squeeze(1)
 
 
 def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> LabelledLogits:
-    """Validate and flatten logits (N, C, ...) and labels (N, ...); raise a ValueError for an empty batch."""
+    """Check and flatten logits ``preds`` (N, C, ...) and labels ``target`` (N, ...), at least one sample."""
     check_num_classes(num_classes)
     check_by_class(preds)
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
@@ -54,13 +51,16 @@ def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> Labelled
 
 
 def not_finite(logits: Tensor) -> Fault:
-    """Return a `Fault` that marks the rows of ``logits`` (M, C) with values that are not finite."""
+    """Return a `Fault` that marks each row of ``logits`` (M, C) in which a value is not finite."""
     rule = "preds must be finite logits (clamp probabilities, for example to 1e-12, before taking logarithms)"
     return Fault(rule, logits, [finite(logits.amin(dim=1)), finite(logits.amax(dim=1))])
 
 
 def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Validate trials, and return scores (M,), float64, and the mask of targets (M,); both kinds must occur."""
+    """Check scores ``preds`` and labels ``target``, which must have both 0 and 1; return scores and ``target == 1``.
+
+    The scores (M,) are float64, and the mask (M,) is bool.
+    """
     batch = flatten_trials(preds, target, num_classes=None, ignore_index=None)
     raise_first([*batch.faults, Fault("preds must be finite", batch.scores, [finite(batch.scores)])])
     scores = in_float64(batch.scores)
@@ -70,23 +70,23 @@ def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def in_float64(values: Tensor) -> Tensor:
-    """Convert values to float64 without gradient; on the CPU if their device has no float64."""
+    """Return ``values`` as float64 without gradient; on the CPU if their device does not support float64."""
     has_float64 = widest_float(values.device) == torch.float64
     return values.detach().to(values.device if has_float64 else "cpu").double()
 
 
 def upcast_half(preds: Tensor) -> Tensor:
-    """Convert scores of 16 bits to float32; raise a ValueError for scores that are not floating point."""
+    """Return ``preds``, as float32 if it has 16 bits; raise a ValueError unless ``preds`` is floating point."""
     require(preds.is_floating_point(), "preds must be floating point scores", f"dtype {preds.dtype}")
     return preds.float() if preds.dtype in (torch.float16, torch.bfloat16) else preds
 
 
 STEPS = 100
-"""The maximum number of Newton steps. Fits with a finite minimum need about ten."""
+"""The maximum number of Newton steps. About ten are needed if there is a finite minimum."""
 
 
 class Expansion(NamedTuple):
-    """The value and the derivatives of a function at a point, float64."""
+    """The value and the first two derivatives of a function of P variables at a point, float64."""
 
     value: Tensor
     """The value, a scalar."""
@@ -97,22 +97,22 @@ class Expansion(NamedTuple):
 
 
 def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | None:
-    """Minimize a convex function by Newton's method from ``start`` (P,); return None if it finds no finite minimum.
+    """Minimize a convex function by Newton's method from ``start`` (P,); return the minimum (P,), or None if not found.
 
-    A cross entropy without a finite minimum decays exponentially: its gradient vanishes as at a minimum, but the Newton
-    steps do not. So the stopping criterion is a small step, not a small gradient. The null space of the Hessian must be
-    the same at all points, as for the cross entropy of affine functions; the point does not move in its directions.
+    ``expand`` returns the value and the derivatives of the function at a point (P,). The null space of its Hessian must
+    be the same at all points; the search does not move along this space. The search stops at a small step, not at a
+    small gradient: without a finite minimum, the gradient of a cross entropy vanishes, but Newton steps do not.
     """
     point, here = start, expand(start)
     curvatures, directions = torch.linalg.eigh(here.hessian)
-    basis = directions[:, curvatures > 1e-12 * curvatures[-1]]  # the range; the function is constant in the null space
+    basis = directions[:, curvatures > 1e-12 * curvatures[-1]]  # spans the range of the Hessian
     for _ in range(STEPS):
         factor, failed = torch.linalg.cholesky_ex(basis.T @ here.hessian @ basis)
         if failed:
             return None
         step = -basis @ torch.cholesky_solve((basis.T @ here.gradient).unsqueeze(1), factor).squeeze(1)
         point, here = _search(expand, point, here, step)
-        if step.abs().amax() <= 1e-7 * (1 + point.abs().amax()):  # the error that is left after the step is far smaller
+        if step.abs().amax() <= 1e-7 * (1 + point.abs().amax()):  # the remaining error is far smaller than the step
             return point
     return None
 
@@ -120,7 +120,7 @@ def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | N
 def _search(
     expand: Callable[[Tensor], Expansion], point: Tensor, here: Expansion, step: Tensor
 ) -> tuple[Tensor, Expansion]:
-    """Halve ``step`` until the value decreases enough (Armijo's rule); return the new point and its expansion."""
+    """Halve ``step`` until the function decreases enough (Armijo's rule); return the new point and its `Expansion`."""
     slope, size = here.gradient @ step, 1.0
     there = expand(point + step)
     while -slope > 1e-12 * (1 + here.value) and not there.value <= here.value + 1e-4 * size * slope and size > 1e-9:
@@ -134,8 +134,8 @@ class TemperatureScaling(nn.Module):
 
     .. math:: \min_{T > 0} -\frac{1}{N} \sum_n \log \mathrm{softmax}(z_n / T)_{y_n}
 
-    A temperature above 1 corrects overconfidence. The most probable class does not change. Before `fit` the temperature
-    is 1: the identity. Fit on samples unseen in training. For probabilities, use their logarithms as logits.
+    A temperature above 1 corrects overconfidence. The most probable class does not change. The temperature is 1 before
+    `fit`. Fit on samples unseen in training. For probabilities, use their logarithms as logits.
 
     References:
         Guo, Pleiss, Sun, Weinberger: On calibration of modern neural networks, ICML 2017, Section 4.2.
@@ -164,19 +164,17 @@ class TemperatureScaling(nn.Module):
         return scores / self.temperature.to(scores.dtype)
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
-        """Set the temperature to its optimum, computed in float64.
-
-        If there is no finite optimum above 0, the temperature becomes 1.
+        """Set the temperature to its optimum, computed in float64, or to 1 without an optimum; return self.
 
         Args:
             preds: ``(N, C)`` or ``(N, C, ...)`` logits, finite.
             target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
 
         Raises:
-            ValueError: If a shape, a dtype or a value breaks its rule above.
+            ValueError: If an argument breaks its rule above.
 
         Warns:
-            CalibrationWarning: If there is no finite optimum above 0, with the reason.
+            CalibrationWarning: If no temperature is optimal (finite and above 0); the message has the reason.
         """
         temperature = _fit_temperature(labelled_logits(preds, target, preds.shape[1] if preds.ndim > 1 else 2))
         if isinstance(temperature, str):
@@ -186,7 +184,7 @@ class TemperatureScaling(nn.Module):
 
 
 def _fit_temperature(samples: LabelledLogits) -> float | str:
-    """Return the optimal temperature, or the reason why there is none."""
+    """Return the optimal temperature, or a message why there is none."""
     centred = samples.logits - samples.logits.mean(dim=1, keepdim=True)
     spread = centred.abs().mean()
     if spread == 0:
@@ -205,7 +203,7 @@ def _fit_temperature(samples: LabelledLogits) -> float | str:
 
 
 def _expand_temperature(samples: LabelledLogits, inverse_temperature: Tensor) -> Expansion:
-    """Compute the cross entropy (convex) and its derivatives at ``inverse_temperature`` (1,)."""
+    """Compute the mean cross entropy of ``samples`` and its derivatives at ``inverse_temperature`` (1,)."""
     log_probs = (inverse_temperature * samples.logits).log_softmax(dim=1)
     probs, true = log_probs.exp(), samples.true_class_values(samples.logits)
     expected = (probs * samples.logits).sum(dim=1, keepdim=True)
@@ -219,11 +217,11 @@ class VectorScaling(nn.Module):
 
     .. math:: \min_{w, b} -\frac{1}{N} \sum_n \log \mathrm{softmax}(w \odot z_n + b)_{y_n}
 
-    The biases can also correct for class frequencies that differ from training, and decisions can change. Before `fit`
-    the scales are 1 and the biases 0: the identity. With few samples of a class, `TemperatureScaling` is safer.
+    The biases can also correct for class frequencies that differ from training, so the most probable class can change.
+    Before `fit`, the scales are 1 and the biases 0. With few samples of a class, `TemperatureScaling` is safer.
 
     Args:
-        num_classes: C, at least 2.
+        num_classes: The number C of classes, at least 2.
 
     Raises:
         ValueError: If there are fewer than two classes.
@@ -252,7 +250,7 @@ class VectorScaling(nn.Module):
         self.register_buffer("bias", torch.zeros(num_classes, dtype=torch.float64))
 
     def forward(self, preds: Tensor) -> Tensor:
-        """Return calibrated logits, as `TemperatureScaling` does.
+        """Return calibrated logits in the shape and dtype of ``preds``, but float32 for 16-bit types.
 
         Raises:
             ValueError: If ``preds`` is not floating point of shape ``(N, C)`` or ``(N, C, ...)``.
@@ -265,10 +263,10 @@ class VectorScaling(nn.Module):
         return scores * scale + bias
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
-        """Set the scales and biases to their optimum, computed in float64.
+        """Set the scales and biases to their optimum, computed in float64, and return self.
 
-        If there is no finite optimum, the scales become 1 and the biases 0. Arguments, errors and warnings are those of
-        `TemperatureScaling.fit`.
+        Without a finite optimum, the scales become 1 and the biases 0, with a warning. Arguments and errors are those
+        of `TemperatureScaling.fit`.
         """
         fitted = _fit_vector(labelled_logits(preds, target, self.num_classes))
         if isinstance(fitted, str):
@@ -280,7 +278,7 @@ class VectorScaling(nn.Module):
 
 
 def _fit_vector(samples: LabelledLogits) -> tuple[Tensor, Tensor] | str:
-    """Return the optimal scales and biases, or the reason why there are none."""
+    """Return the optimal scales (C,) and biases (C,), or a message why there are none."""
     logits, target = samples
     classes = logits.shape[1]
     missing = (target.bincount(minlength=classes) == 0).nonzero().flatten().tolist()
@@ -299,7 +297,7 @@ def _fit_vector(samples: LabelledLogits) -> tuple[Tensor, Tensor] | str:
 
 
 def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
-    """Compute the cross entropy (convex) and its derivatives at ``point`` (2 C,): C scales, then C biases."""
+    """Compute the mean cross entropy and its derivatives at ``point`` (2 C,): C scales, then C biases."""
     logits, target = samples
     rows, classes = logits.shape
     log_probs = (logits * point[:classes] + point[classes:]).log_softmax(dim=1)
@@ -313,5 +311,5 @@ def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
 
 
 def make_scaling(method: ScalingMethod, num_classes: int) -> TemperatureScaling | VectorScaling:
-    """Create an unfitted scaling module for the name ``method``."""
+    """Create the scaling module that ``method`` names, not fitted yet."""
     return TemperatureScaling() if method == "temperature" else VectorScaling(num_classes)

@@ -1,4 +1,4 @@
-"""Validate the arguments of a `ConcernSpec`, and report where each problem is."""
+"""Check the arguments of a `ConcernSpec`, and list all problems with their places."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,30 +9,30 @@ import numpy as np
 from mpcs_torch.errors import MpcsError, has_control, quoted, shown
 
 OR = " or "
-"""The separator of the classes in the name of a coarse answer (a decision for a set of classes)."""
+"""The separator of class names in a coarse answer (a decision for a set of classes), such as "red or yellow"."""
 REFERRAL = "refer"
-"""The name of the decision to refer a sample."""
+"""The name of the decision to refer a sample to a person."""
 Pairs = Sequence[Sequence[str | int]]
 """Lists ``[true, predicted, ...]`` of class names or indices."""
 MAX_READABLE_CLASSES = 30
 """The maximum number of classes for which matrices and tables are shown."""
 MAX_CLASSES = 10_000_000
-"""The maximum number of classes; more are probably a mistake."""
+"""The maximum number of classes; a larger number is probably a mistake."""
 MAX_MATRIX_CLASSES = 10_000
-"""The maximum number of classes of a matrix, which would otherwise take more than a gigabyte."""
+"""The maximum number of classes of a matrix of all class pairs; a larger matrix takes more than a gigabyte."""
 MAX_NAME = 200
-"""The maximum number of characters of a class name, which tables, figures and messages show."""
+"""The maximum number of characters of a class name."""
 RESERVED = ("samples", "decided")
-"""The names that no group of classes may have, because limits use these words for sets of samples."""
+"""The names that no group of classes may have, because limits on errors use these words for sets of samples."""
 MAX_PROBLEMS = 20
 """The maximum number of problems in a message."""
 
 
 class Problem(NamedTuple):
-    """A rule that a concern spec breaks, with its place."""
+    """An error in the description of a `ConcernSpec`, and its place."""
 
     path: tuple[str | int, ...]
-    """A field name and list indices; empty if the problem is with the whole spec."""
+    """The field name, then list indices; empty if the problem concerns the whole spec."""
     message: str
     place: str = ""
     """The file, line and column of the problem, if the spec is from a file."""
@@ -43,7 +43,7 @@ class Problem(NamedTuple):
 
 
 class ConcernError(MpcsError, ValueError):
-    """An invalid concern spec; `problems` lists the rules that it breaks, and the message shows the first 20."""
+    """An invalid `ConcernSpec`; ``problems`` lists all errors in it, and the message shows the first 20."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -55,27 +55,27 @@ class ConcernError(MpcsError, ValueError):
 
 
 def class_names(classes: Sequence[str] | int) -> tuple[str, ...]:
-    """Return the class names; for a number of classes, their indices as text."""
+    """Return ``classes`` as a tuple; if ``classes`` is a number C, return the names "0" to "C - 1"."""
     return tuple(map(str, range(classes))) if isinstance(classes, int) else tuple(classes)
 
 
 def decision_numbers(classes: Sequence[str], answers: Sequence[tuple[str, float]] = ()) -> dict[str, int]:
-    """Map the names of decisions (classes, then answers) to numbers; "refer" is -1 unless a class has this name."""
+    """Return the number of each decision, by name: classes from 0, then ``answers``; "refer" is -1 unless a class."""
     numbers = {name: number for number, name in enumerate([*classes, *(answer for answer, _ in answers)])}
     numbers.setdefault(REFERRAL, -1)
     return numbers
 
 
 def class_indices(pairs: Sequence[Sequence[str | int]], names: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """Convert lists of class names or indices to tuples of indices."""
+    """Convert lists of class names or class indices to tuples of class indices; ``names`` are in index order."""
     places = {name: i for i, name in enumerate(names)}
     return tuple(tuple(entry if isinstance(entry, int) else places[entry] for entry in entries) for entries in pairs)
 
 
 def without_arrays(value: Any) -> Any:
-    """Convert NumPy arrays and tensors, also within lists and mappings, to Python lists and numbers.
+    """Convert arrays and tensors in ``value``, also in its lists and mappings, to Python lists and numbers.
 
-    Data frames and series are left unchanged and refused later, because their labels may not be in class order.
+    Pandas objects stay unchanged and are refused later, because their labels may not be in class order.
     """
     if isinstance(value, np.ndarray | np.generic) or hasattr(value, "detach"):
         return value.tolist()
@@ -85,7 +85,7 @@ def without_arrays(value: Any) -> Any:
 
 
 def find_problems(arguments: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield every problem of the ``arguments`` of a `ConcernSpec`, whose values may have any type."""
+    """Yield every problem of ``arguments``, the keyword arguments of `ConcernSpec`; values may have any type."""
     classes, factor, concession = (arguments[name] for name in ("classes", "factor", "concession"))
     class_problems = list(_class_problems(classes))
     yield from class_problems
@@ -206,7 +206,7 @@ def _dangerous_problems(arguments: Mapping[str, Any], names: tuple[str, ...] | N
 
 
 def _off_diagonal(weights: object) -> Iterator[tuple[int, int, float]]:
-    """Yield the row, column and value of each off-diagonal number; skip invalid values."""
+    """Yield the row, column and value of each off-diagonal number of the matrix ``weights``; skip other values."""
     for i, row in enumerate(weights if _is_list(weights) else []):
         for j, weight in enumerate(row if _is_list(row) else []):
             if i != j and is_number(weight):
@@ -279,5 +279,5 @@ def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a finite int or float; bools are not numbers."""
+    """Return whether ``value`` is a finite int or float, but not a bool."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

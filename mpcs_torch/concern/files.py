@@ -1,4 +1,4 @@
-"""Read and write concern specs as YAML; all errors of a file are reported together, with line numbers."""
+"""Read and write each `ConcernSpec` as YAML; all errors of a file are reported together, with line numbers."""
 
 import re
 from collections.abc import Sequence
@@ -22,15 +22,14 @@ RANGE = re.compile(r"(\S{1,40}) to (\S{1,40})")
 
 
 def load_concern(path: str | Path) -> ConcernSpec:
-    """Read a concern spec from a YAML file whose keys are the arguments of `ConcernSpec`.
+    """Read a `ConcernSpec` from a YAML file whose keys are the arguments of `ConcernSpec`.
 
     Args:
-        path: The file, or the name of a packaged concern, ``"traffic-lights"`` for example. Loading is safe: YAML
-            aliases, merge keys and tags are refused, and so are huge files.
+        path: The file, or the name of a packaged example, such as ``"traffic-lights"``. YAML aliases, merge keys, tags
+            and huge files are refused.
 
     Raises:
-        ConcernError: If the file is not valid YAML or breaks rules; the message lists each error with its file, line
-            and column.
+        ConcernError: If the file is no valid YAML or `ConcernSpec`; the message lists errors with lines and columns.
         FileNotFoundError: If there is no such file or name.
         ImportError: If PyYAML is not installed.
 
@@ -48,15 +47,14 @@ def load_concern(path: str | Path) -> ConcernSpec:
 def load_concern_range(*paths: str | Path) -> ConcernRange:
     """Read costs that are ranges, or the costs of several people, from one YAML file per person.
 
-    Any cost in ``factor``, ``weights``, ``refer`` and ``answers`` may be a range, ``5 to 20`` for example. The
-    other rules and errors are those of `load_concern`.
+    Any cost in ``factor``, ``weights``, ``refer`` and ``answers`` may be a range, ``5 to 20`` for example. Otherwise,
+    files and errors are as for `load_concern`.
 
     Args:
-        *paths: Files, or names of packaged concerns.
+        *paths: The files, or names of packaged examples.
 
     Raises:
-        ConcernError: If a file breaks rules, a range is descending, or people's costs are inconsistent: see
-            `ConcernRange`.
+        ConcernError: If a file is invalid, a range is descending, or people's costs do not match (see `ConcernRange`).
 
     Example:
         >>> load_concern_range("traffic-lights").is_known
@@ -74,7 +72,7 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
 
 
 def _range_ends(value: Any, steps: tuple[str | int, ...], problems: list[Problem]) -> tuple[Any, Any]:
-    """Return ``value`` at the low and at the high ends of its ranges; add descending ranges to ``problems``."""
+    """Return ``value`` twice, with the low and the high ends of its ranges; add descending ranges to ``problems``."""
     if isinstance(value, list | dict):
         items = enumerate(value) if isinstance(value, list) else value.items()
         ends = {key: _range_ends(each, (*steps, key), problems) for key, each in items}
@@ -92,7 +90,7 @@ def _range_ends(value: Any, steps: tuple[str | int, ...], problems: list[Problem
 
 
 def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
-    """Replace the threshold of dangerous weights in ``low`` and ``high`` by the pairs whose high cost reaches it."""
+    """Replace the threshold "dangerous" in ``low`` and ``high`` by the class pairs whose high cost reaches it."""
     threshold, weights = high.get("dangerous"), high.get("weights")
     if not is_number(threshold) or not isinstance(weights, list) or not all(isinstance(row, list) for row in weights):
         return
@@ -107,7 +105,7 @@ def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
 
 
 def _read(source: str | Path) -> "tuple[Path, Document]":
-    """Return the path and the content of a file; refuse content that is not a mapping."""
+    """Return the path and the content of ``source``, a file or packaged name; content must be a mapping."""
     try:
         from mpcs_torch.io.yaml_files import YamlError, read_yaml_file  # optional: the metrics need no PyYAML
     except ImportError:
@@ -125,7 +123,7 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
 
 
 def _make_spec(value: dict[Any, Any], document: "Document", path: Path, found: Sequence[Problem]) -> ConcernSpec:
-    """Make the spec from the mapping in a file; raise a `ConcernError` for its problems and those in ``found``."""
+    """Make a spec from the mapping ``value``; raise a `ConcernError` for its problems and for those in ``found``."""
     problems = [*found, *([] if "classes" in value else [Problem((), "must have the key classes")])]
     unknown = (shown(key) for key in map(str, value) if key not in FIELDS)
     rule = f"must be one of the keys {', '.join(FIELDS)}"
@@ -142,12 +140,12 @@ def _make_spec(value: dict[Any, Any], document: "Document", path: Path, found: S
 
 
 def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> None:
-    """Write a concern spec as YAML that `load_concern` reads.
+    """Write ``spec`` as YAML that `load_concern` reads.
 
     Args:
         spec: The spec to write.
-        path: A file that does not exist yet.
-        comment: Text of a comment at the top of the file.
+        path: The path of a file that does not exist yet.
+        comment: The text of a comment at the top of the file.
 
     Raises:
         FileExistsError: If the file exists; it is left unchanged.
@@ -161,7 +159,7 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
 
 
 def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
-    """Convert the arguments of a spec to lists, names and numbers; omit unused arguments."""
+    """Convert ``spec`` to a mapping of its arguments, as lists, class names and numbers; omit unused arguments."""
     names = spec.classes
 
     def named(pairs: Sequence[Sequence[str | int]]) -> list[list[str]]:
@@ -183,7 +181,7 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
 
 
 def _resolved(name: str) -> Path:
-    """Return ``name`` as a path, or the packaged file with this name if it is a single word and not a file."""
+    """Return the path ``name``; if it is a single word and no file exists, the path of the packaged file instead."""
     path = Path(name)
     if "." in name or path.name != name or path.is_file():
         return path

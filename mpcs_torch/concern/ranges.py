@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class UncertainCost(NamedTuple):
-    """A cost that is only known as a range."""
+    """A cost that is only known as a range, from ``low`` to ``high``."""
 
     name: str
     """The name of the cost in sentences, such as "taking red for green"."""
     cells: list[tuple[int, int]]
-    """The row and column of each entry with this cost: one, or all entries that share a number, such as a factor."""
+    """The rows and columns of this cost in the cost matrix; several if one number, such as a factor, sets them."""
     low: float
     high: float
 
@@ -35,20 +35,19 @@ class ConcernRange:
     """Describe a set of costs: ranges, the `ConcernSpec` of several people, or the ranges of several people.
 
     The set contains all costs between the low and the high costs of each person, and all mixtures of the costs of
-    several people. Ranges are independent of each other, but a factor, or one cost of a referral for all classes, is a
-    single number. The costs of coarse answers depend on other costs. Here they vary independently, so statements for
-    all costs are valid but conservative.
+    several people. Ranges are independent of each other. A factor, or one referral cost for all classes, is a single
+    number. The costs of coarse answers (decisions for a set of classes) depend on other costs; here they vary
+    independently, so statements for all costs are valid but conservative.
 
-    The costs of all people must have the same unit. Costs in cents would dominate the middle and the ranges, but not
-    change which option is best at all costs. With released pairs and a factor, a dangerous error is the unit.
+    All people must give costs in the same unit, for example dollars. With a factor, the cost of a dangerous error is 1.
 
     Args:
         low: The lowest costs of each person.
-        high: The highest costs of each person, with the same classes, released pairs and coarse answers.
+        high: The highest costs of each person, with the same classes, released (tolerable) pairs and coarse answers.
 
     Raises:
-        ConcernError: If there are no specs, a low cost is above the high one, or specs differ in their classes, coarse
-            answers, concession, or whether a referral has a cost.
+        ConcernError: If there are no specs, or a low cost is above its high cost. Specs must also agree in classes,
+            class groups, coarse answers, concession, and whether a referral has a cost.
 
     Example:
         >>> low, high = (ConcernSpec(["ill", "healthy"], weights=[[0, miss], [1, 0]]) for miss in (5, 20))
@@ -71,7 +70,7 @@ class ConcernRange:
         """Combine the costs of several people, with or without ranges; ``people`` maps names to costs.
 
         Raises:
-            ConcernError: As in the constructor.
+            ConcernError: If the costs do not match, as for `ConcernRange`.
 
         Example:
             >>> anna, ben = (ConcernSpec(2, weights=[[0, miss], [1, 0]]) for miss in (5, 20))
@@ -89,15 +88,14 @@ class ConcernRange:
 
     @property
     def is_known(self) -> bool:
-        """Whether all ranges have zero width and all people agree, so that `middle` is the only possible spec."""
+        """Whether no cost is a range and all people agree, so that `middle` is the only possible spec."""
         return all(spec == self.low[0] for spec in (*self.low, *self.high))
 
     @property
     def middle(self) -> ConcernSpec:
         """The arithmetic mean of the low and high costs of all people, for results that need a single cost per error.
 
-        Expected costs are linear in costs, so decisions at their mean minimize the expected cost. A geometric mean
-        would be 0 for a range that starts at 0. An error is dangerous if it is dangerous for at least one person.
+        An error is dangerous here if it is dangerous for at least one person.
         """
         specs = [*self.low, *self.high]
         first = specs[0]
@@ -127,21 +125,21 @@ class ConcernRange:
         )
 
     def bounds(self) -> tuple[Tensor, Tensor]:
-        """Return the lower and upper costs of V boxes, float64 (V, C, K) each, whose convex hull is the set of costs.
+        """Return the lower and upper costs of V boxes (independent ranges), float64 (V, C, K) each.
 
-        Pass them to `mpcs_torch.functional.mean_cost_range`. In each box, a factor, or a single cost of a referral, has
-        its lowest or its highest value.
+        Their convex hull is the set of costs; K is the number of decisions. In each box, a factor, or one referral cost
+        for all classes, has its lowest or its highest value. `mpcs_torch.functional.mean_cost_range` takes the boxes.
         """
         import torch
 
         boxes = [box for pair in zip(self.low, self.high, strict=True) for box in _boxes(*pair)]
         low, high = (torch.stack([spec.costs() for spec in specs]) for specs in zip(*boxes, strict=True))
-        if self.low[0].answers:  # a maximum of costs is not linear in them
+        if self.low[0].answers:  # an answer can cost a maximum of other costs, which is not linear: use one box
             return low.amin(0, keepdim=True), high.amax(0, keepdim=True)
         return low, high
 
     def uncertain(self, matters: Tensor) -> list[UncertainCost]:
-        """Return the uncertain costs for which ``matters``, bool (C, K), is True, with their ranges over all people."""
+        """Return the costs that are ranges or differ between people, where ``matters``, bool (C, K), is True."""
         low, high = self.bounds()
         lowest, highest = low.amin(0), high.amax(0)
         cells = defaultdict[str, list[tuple[int, int]]](list)
@@ -154,13 +152,13 @@ class ConcernRange:
         ]
 
     def _shares_releases(self) -> bool:
-        """Return whether no spec has weights and all have the same released pairs."""
+        """Return whether no spec has weights and all specs release (tolerate) the same errors."""
         specs = [*self.low, *self.high]
         first = specs[0].dangerous_pairs()
         return all(spec.weights is None and spec.dangerous_pairs().equal(first) for spec in specs)
 
     def _names_of_costs(self) -> Callable[[int, int], str]:
-        """Return a function that names the cost of a true class and column; costs that one number sets share a name."""
+        """Return a function that names the cost at a row and column; costs that one number sets have the same name."""
         names, answers = self.classes, [name for name, _ in self.low[0].answers]
         released = self.low[0].released_array() if self._shares_releases() and not answers else None
         is_by_class = bool(answers) or any(isinstance(spec.refer, Sequence) for spec in (*self.low, *self.high))
@@ -178,7 +176,7 @@ class ConcernRange:
 
 
 def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
-    """Return why ``low`` and ``high`` are not valid cost ranges, one per person; empty if they are valid."""
+    """Return the reason why ``low`` and ``high`` (one spec per person) are invalid cost ranges; empty if valid."""
     if not low or len(low) != len(high):
         return f"low and high must have a spec for each person, but have {len(low)} and {len(high)}"
     parts: dict[str, Callable[[ConcernSpec], object]] = {
@@ -202,7 +200,7 @@ def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
 
 
 def _boxes(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, ConcernSpec]]:
-    """Return a box (low and high costs) for each combination of the ends of a factor and of a cost of a referral."""
+    """Return low and high costs for each combination of the ends of a factor and of a single referral cost."""
     factors = {low.factor, high.factor} if low.weights is None else {low.factor}
     is_one = not isinstance(low.refer, Sequence) and not isinstance(high.refer, Sequence)
     pairs = {(low.refer, low.refer), (high.refer, high.refer)} if is_one else {(low.refer, high.refer)}

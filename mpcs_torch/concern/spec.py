@@ -1,7 +1,4 @@
-"""`ConcernSpec`: the cost of each confusion of two classes; its description, and likely oversights in it.
-
-PyTorch is imported only when it is needed, so that commands that only read a spec start fast.
-"""
+"""`ConcernSpec`: the cost of each confusion of two classes; its description in text, and likely oversights."""
 
 from __future__ import annotations
 
@@ -27,12 +24,12 @@ from mpcs_torch.concern.checks import (
 )
 from mpcs_torch.tables import Table
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # torch is slow to import
     from numpy.typing import NDArray
     from torch import Tensor
 
 MAX_ROWS, MAX_PAIRS = 40, 10
-"""The maximum number of rows in a table, and of pairs in warnings."""
+"""The maximum number of rows in a table, and of class pairs in warnings."""
 LARGEST_DENSE = 1024
 """The maximum number of classes for which MPCS (Meta Pattern Concern Score) uses a dense matrix (8 MB)."""
 
@@ -46,30 +43,29 @@ class ConcernSpec:
     Args:
         classes: The class names in index order, or the number of classes (which are then named "0", "1", ...).
         releases: Lists ``[true, predicted, ...]`` of class names or indices: mistaking the first class for any of the
-            others is released, that is, tolerable. Pairs are ordered: the opposite confusion is not released.
-        factor: The concern of a released pair, ``0 < factor <= 1``; every other pair has concern 1.
+            others is released, that is, tolerable. The opposite confusion is not released.
+        factor: The concern (cost) of a released pair, ``0 < factor <= 1``; every other pair has concern 1.
         weights: The concern of each pair, instead of releases and factor: C rows (true classes) of C columns (predicted
             classes), finite and >= 0, in any unit. The diagonal is ignored.
         dangerous: The dangerous errors: lists ``[true, predicted, ...]``, or a number, the minimum weight of a
             dangerous error. Every other error is released, and has the concern ``factor`` if there are no ``weights``.
             Default: every error that is not in ``releases`` and has a weight above 0.
-        refer: The cost of referring a sample instead of deciding, on the scale of the concern and >= 0: one number, or
-            one for each true class. Default: no sample is referred.
+        refer: The cost of referring a sample to a person, in the unit of the concern and >= 0: one number, or a number
+            for each true class. Default: no sample is referred.
         answers: Coarse answers, ``{"red or yellow": 0.3}`` for example: class names separated by " or ", with the cost
-            if the true class is among them. If not, an answer costs as much as the worst of its classes. ``refer``
-            must be given, too, because a referral is the coarsest answer. Default: none.
+            if the true class is named. Otherwise, the answer costs as much as the worst of its classes. ``refer`` must
+            be given, too. Default: none.
         class_groups: Groups of classes that are also reported together, by class names or indices:
             ``{"referable": ["moderate", "severe"]}`` for example. Default: none.
         concession: The maximum distance of a confidence from 0 or 1 that MPCS does not penalize, from 2e-9 to below
-            1/2. Default: 200 intervals, a concession of just below 0.005.
+            1/2. Default: just below 0.005 (200 intervals).
 
     Raises:
-        ConcernError: If arguments break rules; the message lists each problem with its place.
+        ConcernError: If an argument breaks its rule above; the message lists each problem with its place.
 
     References:
         Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Eq. 8 (release list and factor) and Section II
-        (concession). Deviation: a separate weight for each pair, which the paper mentions in its introduction, but not
-        in its equations.
+        (concession). Deviation: a separate weight for each pair, which only the introduction mentions.
 
     Example:
         >>> spec = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.5)
@@ -92,9 +88,9 @@ class ConcernSpec:
     refer: tuple[float, ...] | float | None
     concession: float | None
     answers: tuple[tuple[str, float], ...]
-    """The coarse answers by name, with their costs."""
+    """The name and the cost of each coarse answer (a decision for a set of classes)."""
     class_groups: tuple[tuple[str, tuple[int, ...]], ...]
-    """The groups of classes by name, with the indices of their classes."""
+    """The name and the class indices of each group of classes."""
 
     def __init__(
         self,
@@ -108,7 +104,7 @@ class ConcernSpec:
         answers: Mapping[str, float] | tuple[tuple[str, float], ...] = (),
         class_groups: Mapping[str, Sequence[str | int]] | tuple[tuple[str, tuple[int, ...]], ...] = (),
     ) -> None:
-        # The fields are tuples, and dataclasses.replace passes them.
+        # dataclasses.replace passes fields, which are tuples.
         answers = dict(answers) if isinstance(answers, tuple) else answers
         class_groups = dict(class_groups) if isinstance(class_groups, tuple) else class_groups
         given = {name: without_arrays(value) for name, value in locals().items() if name != "self"}
@@ -131,7 +127,7 @@ class ConcernSpec:
             object.__setattr__(self, name, value)
 
     def matrix(self) -> Tensor:
-        """Return the concern of each pair of true (row) and predicted (column) class: float64 (C, C), diagonal 1."""
+        """Return the concern (cost) of each true (row) and predicted (column) class: float64 (C, C), diagonal 1."""
         import torch
 
         return torch.from_numpy(self.matrix_array())
@@ -145,13 +141,13 @@ class ConcernSpec:
         return matrix
 
     def sparse_matrix(self) -> Tensor:
-        """Return the concern of released pairs, for MPCS with many classes.
+        """Return the concern (cost) of released pairs as a sparse matrix, for MPCS with many classes.
 
         Returns:
             A coalesced sparse tensor, float64 (C, C); missing elements mean a concern of 1.
 
         Raises:
-            ValueError: If the spec does not list its releases.
+            ValueError: If the spec has ``weights`` or ``dangerous`` instead of ``releases``.
         """
         if self.weights is not None or self.dangerous is not None:
             raise ValueError("sparse_matrix needs a spec with releases, but this one has weights or dangerous pairs.")
@@ -165,7 +161,7 @@ class ConcernSpec:
             return torch.sparse_coo_tensor(places, factors, size, is_coalesced=True)
 
     def compact_matrix(self) -> Tensor:
-        """Return the `sparse_matrix` for more than 1024 classes with listed releases, otherwise the `matrix`."""
+        """Return the `sparse_matrix` for specs with ``releases`` and more than 1024 classes, otherwise the `matrix`."""
         lists_releases = self.weights is None and self.dangerous is None
         return self.sparse_matrix() if lists_releases and len(self.classes) > LARGEST_DENSE else self.matrix()
 
@@ -173,8 +169,8 @@ class ConcernSpec:
         """Return the cost of each decision (column) for each true class (row).
 
         Returns:
-            float64 (C, C), the `matrix` with a diagonal of 0. If ``refer`` is set, (C, C + A + 1): the next A columns
-            have the costs of coarse answers, and the last column has the cost of a referral.
+            float64 (C, C), the `matrix` with a diagonal of 0. If ``refer`` is set, (C, C + A + 1): A columns with the
+            costs of coarse answers and a last column with the cost of a referral follow.
         """
         import torch
 
@@ -195,9 +191,9 @@ class ConcernSpec:
         return torch.tensor(rows, dtype=torch.bool).reshape(len(rows), len(self.classes))
 
     def over_answers(self, pairs: Tensor) -> Tensor:
-        """Extend ``pairs`` (C, C), a value >= 0 for each error and 0 on the diagonal, to coarse answers: (C, C + A).
+        """Append columns for A coarse answers to ``pairs`` (C, C), values >= 0 with diagonal 0; return (C, C + A).
 
-        A coarse answer has the value 0 if it contains the true class, otherwise the maximum over its classes.
+        The value of a coarse answer is 0 if it contains the true class, otherwise the maximum over its classes.
         """
         import torch
 
@@ -205,7 +201,7 @@ class ConcernSpec:
         return torch.cat([pairs, *worst], dim=1) if worst else pairs
 
     def dangerous_pairs(self) -> Tensor:
-        """Return the dangerous errors, bool (C, C): rows true classes, columns predicted classes, diagonal False."""
+        """Return which errors are dangerous, bool (C, C): rows are true, columns predicted classes; diagonal False."""
         import torch
 
         return torch.from_numpy(self.dangerous_array())
@@ -223,7 +219,7 @@ class ConcernSpec:
         return dangerous
 
     def released(self) -> Tensor:
-        """Return the errors that are not dangerous, bool (C, C), diagonal False."""
+        """Return which errors are not dangerous, bool (C, C): rows are true classes; the diagonal is False."""
         import torch
 
         return torch.from_numpy(self.released_array())
@@ -235,13 +231,13 @@ class ConcernSpec:
         return released
 
     def _repr_html_(self) -> str:
-        """Return an HTML table of the concern of each pair for notebooks; ! marks dangerous pairs."""
+        """Return the `table` as HTML for notebooks; with more than 30 classes, the repr."""
         if len(self.classes) > MAX_READABLE_CLASSES:
             return f"<pre>{escape(repr(self))}</pre>"
         return self.table()._repr_html_()
 
     def table(self) -> Table:
-        """Return the concern of each pair as a table with a row for each true class; ! marks dangerous pairs."""
+        """Return a table of costs: rows are true classes, columns predicted classes, and ! marks dangerous errors."""
         dangerous = self.dangerous_array().tolist()
         rows = [
             [name, *("-" if i == j else f"{cost:g}{' !' if dangerous[i][j] else ''}" for j, cost in enumerate(costs))]
@@ -262,14 +258,14 @@ class ConcernSpec:
 
 
 def _places(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the row and column indices (true and predicted classes) of pairs."""
+    """Return the true and the predicted class of each pair, int64 (P,) each; ``pairs`` has class indices."""
     places = [(int(true), int(other)) for true, *others in pairs for other in others]
     rows, columns = np.array(places, dtype=np.int64).reshape(-1, 2).T
     return rows, columns
 
 
 def described(spec: ConcernSpec) -> tuple[str, Table, str]:
-    """Return a summary of the errors, a table of costs or of released pairs, and sentences on all other settings."""
+    """Return a text with error counts, a table (of costs, or of tolerable errors), and a text on all settings."""
     size = len(spec.classes)
     errors, harmless = size * (size - 1), int(spec.released_array().sum())
     kind = "are released" if spec.weights is None else "are not dangerous"

@@ -1,4 +1,4 @@
-"""Draft a `ConcernSpec` from a class hierarchy, costs, an order of classes or an embedding."""
+"""Draft a `ConcernSpec` from a class hierarchy, costs, an order of classes, or an embedding."""
 
 import math
 from collections import Counter
@@ -12,19 +12,19 @@ from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import quoted, shown
 
 MIN_SHARE = 0.01
-"""The smallest share of neighbours that releases a pair, unless the number of pairs is given."""
+"""The minimum share of neighbours of a released pair of classes, if no number of pairs is given."""
 
 
 def spec_from_tree(
     tree: object, *, classes: Sequence[str] | None = None, max_distance: int = 2, factor: float = 0.5
 ) -> ConcernSpec:
-    """Release pairs of classes that are close in a class hierarchy.
+    """Make a spec that releases (tolerates) confusions of classes that are close in a class hierarchy.
 
     Args:
-        tree: Nested mappings or lists, as read from YAML, whose leaves are class names.
+        tree: Nested mappings or lists whose leaves are class names.
         classes: All classes in index order. Default: the order of the tree.
-        max_distance: The maximum number of edges between released classes; siblings have a distance of 2.
-        factor: The concern of a released pair.
+        max_distance: The maximum number of edges between two released classes; siblings have a distance of 2.
+        factor: The concern (cost) of a released pair; other errors cost 1.
 
     Example:
         >>> tree = {"animal": ["cat", "dog"], "vehicle": ["car", "bus"]}
@@ -47,14 +47,14 @@ def spec_from_tree(
 
 
 def spec_from_costs(costs: Sequence[Sequence[float]], classes: Sequence[str]) -> ConcernSpec:
-    """Make a spec with weights in proportion to ``costs``, whose rows are true classes; the highest weight is 1."""
+    """Make a spec with weights proportional to ``costs`` (rows are true classes); the highest weight is 1."""
     spec = ConcernSpec(list(classes), weights=costs)
     off_diagonal = spec.matrix().fill_diagonal_(0)
     return ConcernSpec(list(classes), weights=(off_diagonal / off_diagonal.max()).fill_diagonal_(1).tolist())
 
 
 def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float = 1.0) -> ConcernSpec:
-    """Make a spec with weights in proportion to the distance of two classes in their order; the largest weight is 1.
+    """Make a spec whose weights are proportional to the distance of two ordered classes; the largest weight is 1.
 
     Args:
         classes: The C class names, from the lowest to the highest.
@@ -79,7 +79,7 @@ def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float =
 
 
 def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield each class with the names of the branches that lead to it."""
+    """Yield each class in ``tree``, and the names of the branches from the root to this class."""
     if isinstance(tree, str):
         yield tree, above
     elif isinstance(tree, Mapping):
@@ -94,13 +94,13 @@ def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[s
 
 
 def _edges(path: Sequence[str], other: Sequence[str]) -> int:
-    """Count the edges between two leaves, given the branches that lead to each leaf."""
+    """Count the edges between two leaves; ``path`` and ``other`` are their branches from the root."""
     shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(path, other, strict=False))))
     return len(path) + len(other) - 2 * shared + 2
 
 
 def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, neighbours: int = 10) -> Tensor:
-    """Compute how much classes overlap in an embedding (t-SNE, for example), from the classes of neighbours.
+    """Compute how often nearest neighbours in an embedding (t-SNE, for example) are of each other class.
 
     Args:
         embedding: ``(N, D)`` floating-point positions.
@@ -109,7 +109,7 @@ def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, nei
         neighbours: The number of nearest neighbours per sample.
 
     Returns:
-        ``(C, C)`` float64 in [0, 1]: the share of neighbours in the column's class, for samples of the row's class.
+        ``(C, C)``, float64, in [0, 1]: the share of the column's class among neighbours of samples of the row's class.
     """
     from sklearn.neighbors import NearestNeighbors
 
@@ -125,17 +125,17 @@ def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, nei
 def spec_from_neighbours(
     shares: Tensor, classes: Sequence[str], *, pairs: int | None = None, factor: float = 0.5
 ) -> ConcernSpec:
-    """Release neighbouring classes in both directions: those with at least 1 % of neighbours, or the nearest ``pairs``.
+    """Make a spec that releases (tolerates) both confusions of classes that are neighbours in an embedding.
 
-    The MPCS paper released the pairs of classes that are adjacent in a t-SNE projection, and so hard to separate. This
-    describes the data; only you can say whether such an error does harm.
+    The MPCS paper released classes that are adjacent in a t-SNE projection. Neighbours are hard to separate; check that
+    confusing them does no harm.
 
     Args:
-        shares: ``(C, C)`` shares of neighbours in [0, 1], from `neighbour_shares`, or the mean of several. The share of
-            a pair is the larger of its two directions.
+        shares: ``(C, C)`` shares of neighbours in [0, 1] from `neighbour_shares`, or the mean of several such results.
+            The share of a pair is the larger of its two directions.
         classes: The C class names.
-        pairs: The number of ordered pairs to release, which must be even. Default: all with a share of at least 0.01.
-        factor: The concern of a released pair.
+        pairs: The number of ordered pairs to release, even. Default: all pairs with a share of at least 0.01.
+        factor: The concern (cost) of a released pair; other errors cost 1.
 
     Example:
         >>> shares = torch.tensor([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.0, 0.3, 0.7]])
@@ -151,10 +151,9 @@ def spec_from_neighbours(
 
 
 def count_releases(shares: Tensor, *, pairs: int | None = None) -> Tensor:
-    """Count how many runs of an embedding (t-SNE with several seeds, for example) would release each pair of classes.
+    """Return, int64 (C, C), how many of R embeddings (t-SNE with R seeds, say) would release each pair of classes.
 
-    ``shares`` (R, C, C) are the results of `neighbour_shares` for R runs. The counts are int64 (C, C). A run with too
-    few neighbouring pairs releases fewer than ``pairs``.
+    ``shares`` (R, C, C) are results of `neighbour_shares`, and ``pairs`` is as in `spec_from_neighbours`.
 
     Example:
         >>> runs = torch.tensor([[[0.9, 0.1], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
@@ -166,7 +165,7 @@ def count_releases(shares: Tensor, *, pairs: int | None = None) -> Tensor:
 
 
 def _adjacent(shares: Tensor, pairs: int | None) -> Tensor:
-    """Return the released pairs, bool (C, C), symmetric; pairs with a share of 0 are never released."""
+    """Return whether to release each pair of classes, bool (C, C), symmetric; a share of 0 is never released."""
     mutual = torch.maximum(shares, shares.t())
     if pairs is None:
         return (mutual >= MIN_SHARE).fill_diagonal_(False)

@@ -1,1 +1,1 @@
-"""The experiments of the paper, and its numbers beside ours: Wang, Du, Liu, arXiv:2209.06408v3."""
+"""The experiments of the MPCS paper, and its numbers next to ours: Wang, Du, Liu, arXiv:2209.06408v3."""

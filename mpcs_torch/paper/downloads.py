@@ -1,4 +1,4 @@
-"""Download the data sets that scikit-learn does not contain, and verify their values."""
+"""Download the data sets of the paper's experiments that scikit-learn does not contain, and verify their values."""
 
 import hashlib
 import re
@@ -23,7 +23,7 @@ ADD_FILES = {
     "X_test.npy": "a84b040fdcfa32b41a902c2b77e8d8731c9692f8969f6aa2c266921894f0b96b",
     "Y_test.npy": "1f090f71545a32b5a14bd26f923d5ba0e7ddeaf55181839986dfccf257e32cf1",
 }
-"""The files of ADD in the authors' repository, each with its SHA-256."""
+"""The SHA-256 of each file of the data set ADD, by name in the authors' repository."""
 UCR_URL = "https://www.timeseriesclassification.com/aeon-toolkit/"
 CHECKSUMS = {
     "mnist": "55c41ac0f5a8c45648c69c8349247c8db8573ea50fafdc37b5123844f825fae0",
@@ -31,19 +31,19 @@ CHECKSUMS = {
     "ucr/Chinatown": "336103785243d3c04d1a343f81061e73e6e7a7792f003867630e725556589b5c",
     "ucr/SmoothSubspace": "7873f06b370102aed8f8efd678c9588056769e97becbdd3aadd4f410b2dcedb1",
 }
-"""The `checksum` of each downloadable data set in the paper's experiments."""
+"""The published `checksum` of each downloadable data set, by name."""
 
 
 def is_known(name: str) -> bool:
-    """Return whether a data set can be downloaded: ``mnist``, ``add``, or ``ucr/`` and the name of a set."""
+    """Return whether ``name`` is a data set to download: ``mnist``, ``add``, or ``ucr/`` and the name of a UCR set."""
     return name in ("mnist", "add") or re.fullmatch(r"ucr/[A-Za-z0-9_-]+", name) is not None
 
 
 def get(name: str, root: Path) -> None:
-    """Download the missing files of a data set to the data root, and verify its values.
+    """Download the missing files of the data set ``name`` to the folder ``root``, and verify the values.
 
     Raises:
-        DataError: If there is no such set, the download fails, or the values are not the published ones.
+        DataError: If there is no such data set, the download fails, or the values are not the published values.
     """
     if not is_known(name):
         raise DataError(f"data sets to get are mnist, add and ucr/NAME (a name in the UCR archive), but got {name}")
@@ -57,7 +57,7 @@ def get(name: str, root: Path) -> None:
 
 
 def status(root: Path) -> Iterator[tuple[str, str]]:
-    """Yield the name and state of each set of the paper's experiments, and of each other UCR set in the data root."""
+    """Yield the name and the state (as text) of each data set of the paper, and of each other UCR set in ``root``."""
     for name in ("iris", "digits", "breast_cancer", "wine"):
         yield name, "inside scikit-learn"
     ucr = sorted(f"ucr/{path.name}" for path in (root / "UCR").glob("*") if path.is_dir())
@@ -70,7 +70,7 @@ def status(root: Path) -> Iterator[tuple[str, str]]:
 
 
 def checksum(data: "DataSplits") -> str:
-    """Compute the SHA-256 of the samples (float32) and labels (int64) of the training and test split."""
+    """Return the SHA-256 of the inputs (float32) and labels (int64) of the training and test splits, as hex digits."""
     digest = hashlib.sha256()
     for part in (data.train, data.test):
         digest.update(part.inputs.numpy().tobytes())
@@ -84,7 +84,7 @@ def _folder(name: str, root: Path) -> Path:
 
 
 def _check_values(name: str, root: Path) -> str:
-    """Load a data set and verify its values; return its state in words, as `status` yields it."""
+    """Load the data set ``name`` from ``root``, verify its values, and return its state as text."""
     from mpcs_torch.trainer.data import DATASETS
 
     kind, _, ucr_set = name.partition("/")
@@ -97,7 +97,7 @@ def _check_values(name: str, root: Path) -> str:
 
 
 def _fetch(address: str, folder: Path, files: Mapping[str, str | None], processor: Any = None) -> None:
-    """Download the files that ``folder`` lacks with pooch; ``files`` has the hash of each file by name, or None."""
+    """Download the files that are missing in ``folder``; ``files`` has the hash of each file (or None), by name."""
     import pooch  # slow to import
 
     pooch.get_logger().setLevel("WARNING")
@@ -121,7 +121,7 @@ def _get_mnist(root: Path) -> None:
 
 
 def _get_ucr(name: str, root: Path) -> None:
-    """Download the zip file of a UCR set, verify its values, and then move its folder to the data root."""
+    """Download a UCR set to a temporary folder, verify its values, and then move it to ``root``."""
     import pooch
 
     ucr_set = name.removeprefix("ucr/")

@@ -1,4 +1,4 @@
-"""Run the paper's experiments by name, time their metrics, and compare tables and figures with those of the paper."""
+"""Run the paper's experiments by name, time their metrics, and compare the results with those of the paper."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +46,7 @@ from mpcs_torch.trainer.result import Record, read_records
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A finished run with the data of its tables and figures."""
+    """A finished run, with the data for tables and figures."""
 
     config: RunConfig
     records: list[Record]
@@ -56,18 +56,18 @@ class FinishedRun:
     seconds: float
     """The duration of training and evaluation."""
     costs: MetricCosts | None = None
-    """The times of the metrics; None if they were not measured."""
+    """The computing times of the metrics; None if times were not measured."""
     agreement: Agreement | None = None
-    """The agreement with the published record; None if there is no such record."""
+    """The agreement with the published values of each epoch; None if such values were not published."""
 
     @property
     def title(self) -> str:
-        """The model, the data, the epochs and the time in one line."""
+        """A text with the name, the model, the data, the epochs and the time."""
         config = self.config
         return f"{config.name}: {config.model} on {config.data}, {len(self.records)} epochs, {self.seconds:.0f} s"
 
     def plain(self, intervals: Sequence[MeanOverRuns] = ()) -> dict[str, Any]:
-        """Return times, agreement and correlations for JSON, with intervals over seeds, if any."""
+        """Return times, agreement and correlations for JSON; ``intervals`` are of correlations over several seeds."""
         return {
             "seconds": self.seconds,
             "epochs": len(self.records),
@@ -79,12 +79,12 @@ class FinishedRun:
 
 
 def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
-    """Load the config of an experiment."""
+    """Load the config of the experiment ``name``; ``overrides`` has texts such as "seed=1"."""
     return load_packaged_config(f"experiments/{name}", overrides)
 
 
 def seeded_config(name: str, seed: int) -> RunConfig:
-    """Load the config of an experiment with ``seed``, which also splits its data if the loader takes a seed."""
+    """Load the config of the experiment ``name`` with ``seed``, which also seeds the data split if it is random."""
     overrides = [f"name={name}-seed{seed:02}", f"seed={seed}"]
     is_split_here = "split_seed" in (experiment_config(name).data.model_extra or {})
     return experiment_config(name, [*overrides, f"data.split_seed={seed}"] if is_split_here else overrides)
@@ -99,7 +99,7 @@ def finish_run(
     overwrite: bool = False,
     time_metrics: bool = False,
 ) -> FinishedRun:
-    """Train in a folder, collect records and confusion matrices, and optionally time the metrics at the end."""
+    """Train in ``folder``, collect metrics and confusion matrices of all epochs, and optionally time the metrics."""
     epochs, start = list[MeasuredEpoch](), time.perf_counter()
 
     def keep(epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG001  # a Hook
@@ -116,7 +116,7 @@ def finish_run(
 def reproduce_experiment(
     name: str, data_root: Path, folder: Path, records: Path | None, hooks: Sequence[Hook], *, overwrite: bool
 ) -> FinishedRun:
-    """Run an experiment in ``folder``, and compare it with its published record in ``records``, if there is one."""
+    """Run the experiment ``name`` in ``folder``, and compare it with the published values in ``records``, if any."""
     config = experiment_config(name)
     run = finish_run(config, config.data.load(data_root), folder, hooks, overwrite=overwrite, time_metrics=True)
     if records is None or name not in RECORD_FILES:
@@ -129,10 +129,9 @@ MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
 
 @torch.no_grad()
 def measure_costs(run: PreparedRun) -> MetricCosts:
-    """Time the forward pass and each metric on the CPU, in rounds after a warm-up round.
+    """Return the median times of the forward pass and of each metric; a warm-up round is not counted.
 
-    The times of all forward passes are pooled. If passes and metrics were timed together, differences between metrics
-    would be hidden in the noise of the passes.
+    Metrics are timed without the forward pass, whose noise would hide the differences between metrics.
     """
     model, evaluator = run.state.model, run.evaluator
     logits = evaluator.logits(model)
@@ -151,7 +150,7 @@ def measure_costs(run: PreparedRun) -> MetricCosts:
 
 
 def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
-    """Return a function that computes a metric from the logits, including the softmax."""
+    """Return a function that computes the metric ``name`` from ``logits`` (N, C), including a softmax."""
     target = run.evaluator.split.labels
     metrics = make_metrics(run.config, run.data, logits.device, only=[name])
 
@@ -166,7 +165,7 @@ def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
 def evaluation_tables(
     finished: Mapping[str, FinishedRun], seeds: Mapping[str, Sequence[MeanOverRuns]]
 ) -> Iterator[tuple[str, str, Table]]:
-    """Yield the file name, the title and the content of three tables: the runs, Table II and Table III."""
+    """Yield the file name, the title and the content of three tables: runs, Table II and Table III of the paper."""
     runs = {name: one.records for name, one in finished.items()}
     costs = {name: one.costs for name, one in finished.items() if one.costs is not None}
     yield "runs", "Runs", _runs_table(finished)
@@ -183,7 +182,7 @@ def _runs_table(finished: Mapping[str, FinishedRun]) -> Table:
 
 
 class Pick(NamedTuple):
-    """An epoch and the metrics that rank it first."""
+    """An epoch, and the metrics that rank this epoch first."""
 
     metrics: tuple[str, ...]
     record: Record
@@ -197,12 +196,12 @@ class Pick(NamedTuple):
 
     @property
     def dangerous(self) -> int:
-        """The number of misclassified training samples whose error is not released."""
+        """The number of dangerous errors on training samples."""
         return int(self.record["dangerous"])
 
 
 def pick(records: Sequence[Record], column: str) -> int:
-    """Return the first epoch with the best value of a registered metric; NaN is ignored."""
+    """Return the number of the first epoch with the best value of the metric ``column``; NaN is ignored."""
     rule = SelectionRule(column, {column: BY_NAME[column].direction or "min"})
     ranking = rule.ranking([Epoch(int(record["epoch"]), record) for record in records])
     require(ranking, f"column {column} must have a number in some epoch", f"NaN in all {len(records)}")
@@ -210,7 +209,7 @@ def pick(records: Sequence[Record], column: str) -> int:
 
 
 def picks(run: FinishedRun) -> list[Pick]:
-    """Return each epoch that some metric ranks first; the pick of MPCS comes last."""
+    """Return each epoch that some metric ranks first; the epoch that MPCS ranks first comes last."""
     metrics_by_epoch: dict[int, list[str]] = {}
     for metric in (*BENCHMARKS, "mpcs"):
         metrics_by_epoch.setdefault(pick(run.records, metric), []).append(metric)
@@ -219,7 +218,7 @@ def picks(run: FinishedRun) -> list[Pick]:
 
 
 def picks_table(chosen: Sequence[Pick]) -> Table:
-    """Return a table of the picks: their metrics on the training set, and their test accuracy."""
+    """Return a table of ``chosen`` epochs: metrics on the training set, and test accuracy."""
     header = ["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
     rows = []
     for one in chosen:
@@ -232,7 +231,7 @@ def picks_table(chosen: Sequence[Pick]) -> Table:
 
 
 def figure_5_comparison(run: FinishedRun, render_table: Callable[[Table], str] = Table.markdown) -> str:
-    """Compare the picks of a replay with Fig. 5: epochs, confusion matrices and dangerous errors."""
+    """Return a text that compares ``run`` with Fig. 5 of the paper: picked epochs, confusion matrices and errors."""
     picked = {metric: pick(run.records, metric) for metric in CASE_STUDY_PICKS}
     lines = [f"{metric} picks epoch {picked[metric]} (paper: {epoch})" for metric, epoch in CASE_STUDY_PICKS.items()]
     for epoch, printed in FIGURE_5.items():
@@ -259,17 +258,17 @@ COLUMNS = {
     "mpcs": "mpcs_count",
     "dangerous": "dangerous",
 }
-"""The metrics of the comparison, each with its column of the records."""
+"""The column of each compared metric in the records, by the name of the metric."""
 
 
 def comparison_configs(seed: int | None = None) -> list[RunConfig]:
-    """Load the configs of the plain run and the MPCS run, with the published seed or another one."""
+    """Load the configs of the plain run and the MPCS run of Fig. 6; the default is the published seed."""
     overrides = [[] if seed is None else [f"seed={seed}", f"name={name}-seed{seed:02}"] for name in NAMES]
     return [experiment_config(name, override) for name, override in zip(NAMES, overrides, strict=True)]
 
 
 def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, float]:
-    """Return, for each metric, its sum over the epochs of the MPCS run divided by its sum for the plain run."""
+    """Return the sum of each metric over the epochs of the MPCS run, divided by the sum for the plain run."""
     return {
         name: sum(record[column] for record in with_mpcs) / sum(record[column] for record in plain)
         for name, column in COLUMNS.items()
@@ -277,13 +276,13 @@ def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, fl
 
 
 def ratios_table(ours: Mapping[str, float]) -> Table:
-    """Return a table of the ratios of the published seed, next to those of the paper."""
+    """Return a table that compares ``ours``, the `ratios` of the published seed, with the paper."""
     rows = [[n, f"{ours[n]:.4f}", f"{FIGURE_6[n]:.4f}", f"{ours[n] - FIGURE_6[n]:+.4f}"] for n in COLUMNS]
     return Table(["sum over epochs, MPCS run / plain run", "ours", "paper", "difference"], rows)
 
 
 def seeds_table(by_seed: Sequence[Mapping[str, float]]) -> Table:
-    """Return a table of the ratios over seeds: mean, 95 % interval, and the number of seeds with a better MPCS run."""
+    """Return a table of `ratios` over seeds: mean, 95 % interval, range, and how often the MPCS run is better."""
     rows = []
     for name in COLUMNS:
         values = [ratio[name] for ratio in by_seed]

@@ -1,7 +1,4 @@
-"""The published values of the paper, and their comparison with reproduced ones: records, Tables II and III.
-
-Torch is imported only where values are computed, so that commands list the experiments fast.
-"""
+"""The values in the MPCS paper, and their comparison with reproduced values: records of epochs, Tables II and III."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,43 +8,43 @@ from mpcs_torch.io.packaged import packaged_folder
 from mpcs_torch.tables import Table
 
 Record = Mapping[str, float]
-"""The values of an epoch by column."""
+"""The metrics of an epoch, by column of a records file."""
 EXPERIMENTS = ("exp01", "exp01-breast-cancer", *(f"exp{number:02}" for number in range(2, 11)), "case-study")
 QUICK = tuple(name for name in EXPERIMENTS if name not in ("exp03", "exp05", "exp10", "case-study"))
-"""The experiments that take seconds: all except those on MNIST."""
+"""The experiments that take seconds: all except the experiments on MNIST."""
 BENCHMARKS = ("accuracy", "f1_macro", "mcc", "mean_squared_error", "cross_entropy")
 """The metrics that the paper compares with MPCS, in the order of its tables."""
 TIMED = (*BENCHMARKS, "mpcs")
-"""The metrics of Table III."""
+"""The metrics in Table III, whose computing time is measured."""
 RECORD_FILES = {**{name: f"{name}.csv" for name in ("exp03", "exp05", "exp07", "exp09")}, "case-study": "compare1.csv"}
-"""The published records of experiments that can be replayed (IRIS and DIGITS were split without a seed)."""
+"""The file of published metrics of each epoch, by experiment; only experiments that can be repeated exactly."""
 
 CASE_STUDY_PICKS = {**dict.fromkeys(BENCHMARKS, 132), "mpcs": 133}
 CASE_STUDY_ERRORS = {132: (5108, 2621), 133: (5128, 2605)}
-"""The number of errors and of dangerous errors of each picked epoch."""
+"""The number of errors and of dangerous errors, by picked epoch."""
 
 _NUMBERS = json.loads((packaged_folder("paper") / "published.json").read_text(encoding="utf-8"))
 TABLE_2: dict[str, list[float]] = _NUMBERS["table_2"]
-"""The Spearman correlation of MPCS with each benchmark over the epochs of an experiment."""
+"""The Spearman correlation of MPCS with each metric in `BENCHMARKS` over the epochs, by experiment."""
 TABLE_3: dict[str, list[float]] = _NUMBERS["table_3"]
-"""The milliseconds of one evaluation, including the forward pass: of each benchmark, then of MPCS."""
+"""The milliseconds of one evaluation, including the forward pass, for each metric in `TIMED`, by experiment."""
 FIGURE_5: dict[int, list[list[int]]] = {int(epoch): matrix for epoch, matrix in _NUMBERS["figure_5"].items()}
-"""The confusion matrix of each epoch, as printed: rows are predictions, columns labels."""
+"""The confusion matrix, by epoch, as printed: rows are predictions, columns labels."""
 FIGURE_6: dict[str, float] = _NUMBERS["figure_6"]
-"""The sum of each metric over the epochs of the run that learns with MPCS, divided by that of the plain run."""
+"""The sum of each metric over the epochs of the run with MPCS in the loss, divided by the sum for the plain run."""
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of a replay with the published record."""
+    """The agreement of a repeated experiment with the published metrics of each epoch."""
 
     epochs: int
     agreeing: int
-    """The number of epochs that are equal in all published columns at 4 decimals."""
+    """The number of epochs that are equal to the published epochs in all columns at 4 decimals."""
     from_first: int
     """The number of equal epochs before the first difference."""
     first_difference: str | None
-    """The first unequal epoch, with its columns."""
+    """A text with the first unequal epoch and its unequal columns; None if all are equal."""
 
     def __str__(self) -> str:
         text = f"{self.agreeing} of {self.epochs} epochs agree with the published record in all columns at 4 decimals"
@@ -57,7 +54,7 @@ class Agreement:
 
 
 def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
-    """Compare records at the 4 published decimals; the column ``mpcs`` of published records is mpcs_count here."""
+    """Compare our epochs ``records`` with ``published`` at 4 decimals; the published column mpcs is our mpcs_count."""
     differences: dict[int, str] = {}
     for compared, (ours, theirs) in enumerate(zip(records, published, strict=False)):
         unequal = []
@@ -77,7 +74,7 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
 
 @dataclass(frozen=True)
 class MeanOverRuns:
-    """A mean over runs with its 95 % interval."""
+    """A mean over runs, with its 95 % interval and the range of the runs."""
 
     runs: int
     mean: float
@@ -90,7 +87,7 @@ class MeanOverRuns:
 
 
 def mean_interval(values: Sequence[float]) -> MeanOverRuns:
-    """Compute the mean and its 95 % interval by scipy's BCa bootstrap, with 9999 resamples and a fixed seed."""
+    """Return the mean of ``values`` and its 95 % interval (BCa bootstrap with 9999 resamples and a fixed seed)."""
     import numpy as np
     from scipy.stats import bootstrap
 
@@ -105,8 +102,8 @@ def mean_interval(values: Sequence[float]) -> MeanOverRuns:
 
 
 def spearman(records: Sequence[Record], column: str, other: str) -> float:
-    """Compute Spearman's rank correlation of two columns over the epochs of a run, with mean ranks for ties."""
-    import torch
+    """Return Spearman's rank correlation of two columns over the epochs ``records``, with mean ranks for ties."""
+    import torch  # slow to import, so only here
     from torchmetrics.functional import spearman_corrcoef
 
     values = torch.tensor([[record[column], record[other]] for record in records], dtype=torch.float64)
@@ -114,17 +111,17 @@ def spearman(records: Sequence[Record], column: str, other: str) -> float:
 
 
 def correlations(records: Sequence[Record]) -> tuple[float, ...]:
-    """Compute the correlation of each benchmark with MPCS, which is counted as in the published runs."""
+    """Return the correlation of each metric in `BENCHMARKS` with MPCS (mpcs_count, the published way to count)."""
     return tuple(spearman(records, "mpcs_count", benchmark) for benchmark in BENCHMARKS)
 
 
 def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[MeanOverRuns, ...]:
-    """Compute the interval of each benchmark's correlation over runs with different seeds."""
+    """Return the mean and interval of each of the `correlations` over ``runs`` with different seeds."""
     return tuple(map(mean_interval, zip(*map(correlations, runs), strict=True)))
 
 
 def table_2_row(name: str, records: Sequence[Record]) -> Table:
-    """Return a table of the correlations of one experiment for both ways to count MPCS, next to those of the paper."""
+    """Return a table of correlations with MPCS, counted in two ways, next to those in the paper, for one experiment."""
     printed = TABLE_2.get(name)
     rows = []
     for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
@@ -135,7 +132,7 @@ def table_2_row(name: str, records: Sequence[Record]) -> Table:
 
 
 def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:
-    """Return Table II: our correlations, those of the paper in brackets, and the spread over seeds for accuracy."""
+    """Return Table II: our correlations, in brackets those of the paper, and for accuracy, the spread over seeds."""
     rows = []
     for name, records in runs.items():
         paper = [f" ({printed:.3f})" for printed in TABLE_2[name]] if name in TABLE_2 else [""] * len(BENCHMARKS)
@@ -149,7 +146,7 @@ def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[M
 
 
 def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
-    """Return a table of the correlations over seeds: mean, 95 % interval, lowest and highest run."""
+    """Return a table of `correlations` over seeds: mean, 95 % interval, lowest and highest run."""
     from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
 
     rows = [
@@ -162,20 +159,20 @@ def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
 
 @dataclass(frozen=True)
 class MetricCosts:
-    """The median milliseconds of one evaluation of the training samples."""
+    """The median times of one evaluation of the training samples, in milliseconds."""
 
     forward: float
-    """The model's forward pass."""
+    """The time of the model's forward pass."""
     alone: dict[str, float]
-    """The time of each metric, from the logits to a value on the host."""
+    """The time of each metric, from the logits to a Python number, by name."""
 
     def relative(self, metric: str) -> float:
-        """Return the time of the forward pass and the metric, divided by that of the forward pass and accuracy."""
+        """Return the time of forward pass plus ``metric``, divided by the time of forward pass plus accuracy."""
         return (self.forward + self.alone[metric]) / (self.forward + self.alone["accuracy"])
 
 
 def table_3(costs: Mapping[str, MetricCosts]) -> Table:
-    """Return Table III: times of metrics alone, and with the forward pass relative to accuracy (paper in brackets)."""
+    """Return Table III: times of metrics alone, and times with the forward pass relative to accuracy."""
     rows = []
     for name, cost in costs.items():
         printed, cells = TABLE_3.get(name), []

@@ -1,4 +1,4 @@
-"""Functions that draw values of metrics as matplotlib figures, without touching pyplot's global state.
+"""Functions that draw values of metrics as matplotlib figures, without use of pyplot's global state.
 
 The argument ``on`` is where to draw: axes of the caller, or an empty figure to fill. Default: a new figure.
 """

@@ -22,7 +22,7 @@ KINDS = {
 def class_bars(
     values: Sequence[float], mean: float, title: str, *, ylabel: str, mean_label: str = "mean", on: Place = None
 ) -> Figure:
-    """Draw a bar for the value of each class (no bar for NaN), and a line at ``mean``, as the metric defines it."""
+    """Draw a bar for the value of each class (no bar for NaN), and a dashed line at ``mean``."""
     figure, axes = canvas(2.8, title, on=on, xlabel="class", ylabel=ylabel)
     shown = {place: value for place, value in enumerate(values) if isfinite(value)}
     axes.bar(list(shown), list(shown.values()), color=style.SKY, edgecolor=style.WHITE, linewidth=0.5)
@@ -35,7 +35,7 @@ def class_bars(
 
 
 def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel: str, on: Place = None) -> Figure:
-    """Draw ``value`` (>= 0, infinite or NaN) as a bar on a scale from 0, and lines at up to three named ``marks``."""
+    """Draw ``value`` (>= 0, infinite or NaN) as a bar from 0, and lines at up to three values ``marks`` with names."""
     figure, axes = _strip(title, xlabel, on)
     highest = 1.08 * _highest(value, *marks.values()) or 1.0
     axes.set_xlim(0, highest)
@@ -49,7 +49,7 @@ def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel:
 
 
 def decision_shares(counts: Mapping[str, float], title: str, *, on: Place = None) -> Figure:
-    """Draw one stacked bar with the number of samples, or the sum of their weights, of each kind in `KINDS`."""
+    """Draw one stacked bar; ``counts`` has the number (or sum of weights) of samples for each key of `KINDS`."""
     figure, axes = _strip(title, "samples", on)
     left = 0.0
     for kind, (colour, hatch) in KINDS.items():
@@ -71,12 +71,11 @@ def _highest(*values: float) -> float:
 
 
 def _headroom(on: Place, without: float, with_legend: float) -> float:
-    """Return the upper end of an axis: ``with_legend`` if the legend stands inside the axes, else ``without``."""
     return with_legend if isinstance(on, Axes) else without
 
 
 def paired_counts(counts: Mapping[str, Sequence[float]], *, ylabel: str) -> Figure:
-    """Draw the counts of two methods (the first is the baseline) for each seed, and their means as dashed lines."""
+    """Draw the counts of two methods (first the baseline) for each seed, and the mean counts as dashed lines."""
     figure, axes = canvas(3.3, xlabel="seed", ylabel=ylabel)
     baseline, other = counts.values()
     seeds = range(len(baseline))

@@ -1,4 +1,4 @@
-"""The size, colours, texts and legends of figures, which must be readable on the screen of a phone."""
+"""Sizes, colours, texts and legends of figures, which must be readable on the screen of a phone."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import fill, wrap
@@ -29,7 +29,7 @@ ON_DARK = {
     FAINT_GREY: "#7d838d",
     GRID: "#2b2f36",
 }
-"""For each colour on a white page, the colour that replaces it on a dark page."""
+"""The colour on a dark page, by the colour on a white page."""
 PAGE = {
     "page": (WHITE, ON_DARK[WHITE]),
     "raised": ("#f6f7f9", "#1e2127"),
@@ -40,78 +40,75 @@ PAGE = {
     "danger": (RED, "#ff8088"),
     "calm": ("#007a58", ON_DARK[GREEN]),
 }
-"""The light and the dark colours of reports and of the documentation, by their names in the stylesheets."""
+"""The light and the dark colour of each page element, by the element's name in stylesheets."""
 
 SYSTEMS = (BLUE, ORANGE, GREEN, PINK, AMBER, SKY, BLACK)
-"""The colours of the systems, such as models or detectors, in one figure, in this order."""
+"""The colours of the systems (models or detectors) in a figure, in this order."""
 MARKERS = "osD^vPX"
 TARGETS, NONTARGETS = ORANGE, BLUE
 RELEASED, DANGEROUS = GREEN, RED
 ACCURACY, CROSS_ENTROPY, MPCS = BLUE, GREY, ORANGE
 
 MAX_NAME_LENGTH = 40
-"""The maximum length of a name, in characters: about what fits in a legend as wide as the figure."""
+"""The maximum number of characters of a name in a legend."""
 MAX_BESIDE = 20
-"""The maximum length of a name beside an axis, where there is little room."""
+"""The maximum number of characters of a name beside an axis."""
 MAX_IN_SENTENCE = 22
-"""The maximum length of a name in a legend if a value follows the name."""
+"""The maximum number of characters of a name in a legend if a value follows the name."""
 
 System = TypeVar("System")
 
 
 def coloured(systems: Mapping[str, System]) -> Iterator[tuple[str, System, str]]:
-    """Yield the name, the value and the colour of each system."""
+    """Yield the name, the value and the colour of each of ``systems`` (models or detectors)."""
     for number, (name, system) in enumerate(systems.items()):
         yield name, system, SYSTEMS[number % len(SYSTEMS)]
 
 
 def literal(name: str, most: int = MAX_NAME_LENGTH) -> str:
-    """Shorten and escape a name: $ would start a formula, and a leading _ would hide the name from the legend.
-
-    A long name is cut in the middle, because names of runs and files often begin alike.
-    """
+    """Cut the middle of a ``name`` with more than ``most`` characters, and escape $ and a leading _ for matplotlib."""
     kept = name if len(name) <= most else f"{name[: (most - 1) // 2]}…{name[-(most // 2) :]}"
     shown = kept.replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
 
 
 def page_colours(*, is_dark: bool) -> str:
-    """Return the light or dark colours of a page as CSS declarations."""
+    """Return the light or the dark colours of a page as CSS declarations."""
     return " ".join(f"--{name}: {shades[is_dark]};" for name, shades in PAGE.items())
 
 
 def shown_number(value: float) -> str:
-    """Return a whole number in full, and any other number with three significant digits."""
+    """Return ``value`` as text: a whole number in full, any other number with three significant digits."""
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.3g}"
 
 
 def lines(text: str, width: int = 46, most: int = 2) -> str:  # characters
-    """Break ``text`` into lines of ``width`` characters; cut its middle if it needs more than ``most`` lines."""
+    """Break ``text`` into lines of ``width`` characters; cut the middle of a text of more than ``most`` lines."""
     return "\n".join(wrap(literal(text, most * width - 8), width))
 
 
 Place = Axes | Figure | None
-"""The place to draw on: axes in a figure of the caller, an empty figure, or None for a new figure."""
+"""The axes or the empty figure of the caller to draw on, or None for a new figure."""
 
 WIDTH = 4.8
-"""The width of a figure in inches, or 460 pixels: a screen of 400 pixels shows it at 80 % of its size."""
+"""The width of a figure in inches: 460 pixels, which a phone shows at about 80 %."""
 SMALL, NORMAL = 9, 10
 """The sizes of fonts, in points."""
 ROW = 1.5
-"""The height of a row in a legend, as a multiple of the font size."""
+"""The height of a row in a legend, divided by the font size."""
 POINT = 1 / 72
 """The size of a point in inches."""
 LETTER = 0.6
-"""The width of a letter, as a share of the font size. All letters are taken to be as wide as digits."""
+"""The width of a digit (and, approximately, of a letter), divided by the font size."""
 
 
 def canvas(
     height: float, title: str = "", *, width: float = WIDTH, on: Place = None, **labels: Any
 ) -> tuple[Figure, Axes]:
-    """Make a figure with one pair of axes, or take the caller's axes, and set their labels and limits.
+    """Return a figure and its axes, with ``title`` and ``labels`` (arguments of ``Axes.set``).
 
-    Sizes are in inches, without the legend. The caller's axes keep their size and shape. A title that needs more than
-    two lines (four over the caller's axes) is cut.
+    ``height`` and ``width`` are in inches, without a legend. The caller's axes keep their size and shape. The title is
+    cut after two lines (four on the caller's axes).
     """
     if isinstance(on, Axes):
         figure, axes = cast(Figure, on.figure), on
@@ -122,19 +119,19 @@ def canvas(
         figure.set_size_inches(width, height)
         axes = figure.add_subplot(**labels)
         if title:
-            figure.suptitle(lines(title), fontsize=NORMAL)  # over the figure, which is wider than the axes
+            figure.suptitle(lines(title), fontsize=NORMAL)  # the figure is wider than the axes
     axes.tick_params(labelsize=SMALL)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
 
 
 def axes_size(axes: Axes) -> tuple[float, float]:
-    """Return the width and the height of axes in inches, before their layout."""
+    """Return the width and the height of ``axes`` in inches, before matplotlib's layout."""
     return axes.bbox.width / axes.figure.dpi, axes.bbox.height / axes.figure.dpi
 
 
 def grid(axes: Axes, axis: str = "both") -> None:
-    """Draw faint lines behind the curves."""
+    """Draw faint grid lines behind the curves, for "x", "y" or "both"."""
     axes.grid(axis=axis, color=GRID, linewidth=0.8)  # type: ignore[arg-type]  # a Literal
     axes.set_axisbelow(True)
 
@@ -142,10 +139,9 @@ def grid(axes: Axes, axis: str = "both") -> None:
 def legend_below(
     figure: Figure, columns: int | None = None, *, handles: Sequence[Artist] = (), on: Place = None
 ) -> Figure:
-    """Add a legend of all labelled lines and areas below the axes, make room for it, and return the figure.
+    """Add a legend of ``handles`` (default: everything with a label) below the axes, and return the figure.
 
-    Short labels stand in two columns. On the caller's axes, the legend stands inside the axes, or is left out if the
-    axes are too small, so that other axes of the figure do not move.
+    If ``on`` is the caller's axes, the legend is inside these axes, or missing if they are too small.
     """
     axes = on if isinstance(on, Axes) else figure.axes[0]
     handles = handles or axes.get_legend_handles_labels()[0]

@@ -1,4 +1,4 @@
-"""Figures of classes that are confused: a matrix that shows dangerous errors, and samples in two dimensions."""
+"""Figures of confused classes: a confusion matrix that shows dangerous errors, and samples in two dimensions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,11 +17,11 @@ from mpcs_torch.plots.canvas import MAX_BESIDE, Place, axes_size, canvas, legend
 LETTER = 0.085
 """The width of a letter or digit, in inches."""
 FAINTEST, STRONGEST = 0.12, 0.55
-"""The opacity of the cells with the fewest and with the most errors. Numbers are readable on both."""
+"""The opacity of the cells with the fewest and with the most errors."""
 MAX_NUMBERED = 30
-"""The largest number of classes for which the numbers fit into a figure."""
+"""The maximum number of classes for which the numbers are readable in a figure."""
 FRAME: dict[str, Any] = {"linewidth": 1.2, "linestyle": (0, (3, 2))}
-"""The line of the frame around released pairs."""
+"""The line of the frame around cells of released (tolerable) errors."""
 
 
 def confusion_matrix(
@@ -34,27 +34,26 @@ def confusion_matrix(
     columns: Sequence[str] = (),
     on: Place = None,
 ) -> Figure:
-    """Draw a confusion matrix that distinguishes dangerous errors from released ones by marks as well as by colour.
+    """Draw a confusion matrix that distinguishes dangerous errors from released (tolerable) errors.
 
-    Rows are true classes and columns predicted ones, as in `ConcernSpec` and in scikit-learn; in Fig. 5 of the MPCS
-    paper, it is the other way round. A dangerous error has a bold number and a mark in a corner of its cell. A released
-    pair has a dashed frame, unless costs are given: then the colour shows the cost. Without ``released``, a matrix is
-    drawn as an image of the shares of each row if it has more than 30 classes or if its numbers do not fit the axes.
+    Rows are true classes, and columns predicted classes, as in `ConcernSpec` and in scikit-learn. A dangerous error has
+    a bold number and a mark in a corner of its cell. A released error has a dashed frame; with ``costs``, the colour
+    shows the cost instead. Without ``released``, a matrix with more than 30 classes, or with numbers too large for the
+    axes, becomes an image: the colour shows the share of the row.
 
     Args:
-        confusion: ``(C, C)`` counts or sums of weights, rows **true** classes, as `functional.confusion_matrix` returns
-            them.
+        confusion: ``(C, C)`` counts or sums of weights, rows **true** classes, from `functional.confusion_matrix`.
         released: ``(C, C)`` bool, rows **true** classes, such as `ConcernSpec.released`. None: all errors look alike.
         class_names: The names of the C classes.
-        costs: ``(C, C)`` >= 0, rows **true** classes: errors are coloured by their total cost. Default: by their
-            number.
-        columns: The names of K decisions, if some are not classes, such as a referral. The first C are the classes, and
-            all shapes are ``(C, K)``.
+        costs: ``(C, C)`` >= 0, rows **true** classes: the total cost of an error decides its colour. Default: the
+            number of errors decides.
+        columns: The names of K decisions, of which the first C are the classes, and others a referral, for example. All
+            shapes are then ``(C, K)``. Default: the classes.
         title: The title of the figure.
-        on: Where to draw.
+        on: The axes or the empty figure to draw on. Default: a new figure.
 
     Raises:
-        ValueError: If the shapes do not fit the number of names.
+        ValueError: If a shape does not match the number of names.
     """
     size = len(class_names)
     shape = size, len(columns) or size
@@ -147,9 +146,9 @@ def _square(x: float, y: float, half: float) -> Rectangle:
 
 
 def embedding_figure(embedding: Tensor, labels: Tensor, released: Tensor, class_names: Sequence[str]) -> Figure:
-    """Draw samples in two dimensions by class, and a line between the medians of classes whose pair is released.
+    """Draw samples at their positions ``embedding`` (N, 2), coloured by class.
 
-    Classes without samples are left out.
+    A line joins the medians of two classes if an error between them is released (tolerable): ``released``, bool (C, C).
     """
     figure, axes = canvas(7, "Lines: pairs that the suggestion releases", width=8, xticks=[], yticks=[])
     axes.spines[:].set_visible(True)

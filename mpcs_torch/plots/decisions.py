@@ -1,4 +1,4 @@
-"""Reliability diagrams, and the errors of decided samples over coverage, the share of samples that are decided."""
+"""Reliability diagrams, and the error rate of decided samples against coverage, the share of decided samples."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -20,17 +20,17 @@ def risk_coverage_figure(
     title: str = "",
     on: Place = None,
 ) -> Figure:
-    """Draw the dangerous or other errors of decided samples against coverage, for one or more estimates of the risk.
+    """Draw errors per decided sample against coverage (the share of decided samples), for one or more risk estimates.
 
-    Lower is better. At a coverage of 100 % every sample is decided; toward the left, the samples with the highest
-    estimated risk are referred first.
+    Lower is better. At 100 %, every sample is decided; toward the left, samples with the highest estimated risk are
+    referred first.
 
     Args:
-        curves: A pair for each estimate, by name: coverage, and errors per decided sample, both ``(N,)`` floating point
+        curves: For each risk estimate, by name: coverage, and errors per decided sample, both ``(N,)`` floating point
             in [0, 1], in ascending order of coverage.
-        counted: The errors that the curves count.
+        counted: The name of the errors, for the axis.
         title: The title of the figure.
-        on: Where to draw.
+        on: The axes or the empty figure to draw on. Default: a new figure.
 
     Raises:
         ValueError: If there is no curve, if a curve has no point, or if its coverage and risk differ in shape.
@@ -67,15 +67,15 @@ def _first_shown(curves: Iterable[tuple[Tensor, Tensor]]) -> float:
 
 
 def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, title: str, *, on: Place = None) -> Figure:
-    """Draw the measured rate of each bin, the reported and measured means, and the slope between them.
+    """Draw a reliability diagram: measured rates of bins, means of reported and measured probabilities, and the slope.
 
-    On the diagonal, the rate equals the reported probability. Above it, the classifier is underconfident.
+    On the diagonal, the measured rate equals the reported probability. Above it, the classifier is underconfident.
 
     Args:
         measured: The result of `ProbabilityAccuracy.bins`.
         reported: The result of `ProbabilityAccuracy.reported`.
         title: The title of the figure.
-        on: Where to draw.
+        on: The axes or the empty figure to draw on. Default: a new figure.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Fig. 1.

@@ -21,7 +21,7 @@ from mpcs_torch.plots.canvas import Place, axes_size, canvas, coloured, grid, le
 
 
 def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
-    """Thin out a line through K points in [0, 1]: keep the first and the last point in each cell of a fine grid."""
+    """Return fewer points of the line ``x``, ``y`` (K,) in [0, 1]: the first and last in each cell of a fine grid."""
     cells = torch.stack([_grid_cells(x), _grid_cells(y)])
     changes = (cells.diff(dim=1) != 0).any(dim=0)
     ends = changes.new_ones(1)
@@ -30,14 +30,14 @@ def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
 
 
 def _grid_cells(values: Tensor) -> Tensor:
-    """Return the number of the grid cell of each rate, on a logit scale, so that cells are small near 0 and 1."""
+    """Return the grid cell of each value, int64 (K,), on a logit scale, so that cells are small near 0 and 1."""
     tiny = 1e-12
     logit = values.clamp(min=tiny).log() - (1 - values).clamp(min=tiny).log()
     return (logit * 50).round().long()  # 2000 cells along each axis: finer than a figure can show
 
 
 INSIDE = 1e-9
-"""The smallest distance of drawn rates from 0 and 1, where probits are infinite."""
+"""The minimum distance of drawn rates from 0 and 1, where probits are infinite."""
 TICKS = (1e-6, 1e-5, 1e-4, 1e-3, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99)
 
 
@@ -53,21 +53,21 @@ def det_curves(
     """Draw the miss rate over the false-alarm rate of detectors, on probit axes.
 
     On these axes, Gaussian scores give a straight line. A marker shows the minimum cost at an operating point; the box
-    around it spans the Clopper-Pearson intervals of both rates. The intervals assume independent trials and a threshold
-    from other trials. The best threshold of the same trials, as here, makes them less reliable: in simulations, each
-    contained the true rate in 93 to 98 % of the sets, and both did in 88 to 94 %. To the left of and below the dotted
-    lines, rates are based on fewer than 30 errors in the smallest set.
+    around the marker spans the Clopper-Pearson intervals of both rates. Intervals assume independent trials and a
+    threshold from other trials. Here, the threshold is the best for the same trials. In simulations, 95 % intervals
+    then contained the true rate in 93 to 98 % of the sets, and both rates in 88 to 94 %. To the left of and below the
+    dotted lines, rates are based on fewer than 30 errors.
 
     Args:
-        systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
-        points: An operating point to mark, or any number of them.
+        systems: The curve of each detector by its name, from `functional.detection_curve`.
+        points: The operating points to mark.
         confidence: The confidence of the intervals, in (0, 1); None for no boxes.
         marks: More points to mark, by their text in the legend: (false-alarm rate, miss rate) of each detector.
         title: The title of the figure.
-        on: Where to draw.
+        on: The axes or the empty figure to draw on. Default: a new figure.
 
     Raises:
-        ValueError: If there is no system, or if an operating point or the confidence breaks its rule.
+        ValueError: If ``systems`` is empty, or if an operating point or the confidence is out of range.
 
     References:
         Martin et al.: The DET curve in assessment of detection task performance, Eurospeech 1997.
@@ -110,7 +110,7 @@ def det_curves(
 
 
 def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float, nearest: float) -> None:
-    """Scale both axes. Draw the lines of 30 errors, and ticks at least ``nearest`` inches from each other."""
+    """Scale axes by probits up to ``highest``; draw lines at 30 errors, and ticks at least ``nearest`` inches apart."""
     trials = [[int(rates.nontargets) for rates in systems], [int(rates.targets) for rates in systems]]
     limits = [(min(0.02, 3 / max(counts)), highest) for counts in trials]
     axes.set(xlim=limits[0], ylim=limits[1])  # before the scales, on which 0 is infinite
@@ -149,16 +149,14 @@ def _mark(axes: Axes, p_fa: float, p_miss: float, colour: str, marker: str) -> N
 def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, on: Place = None) -> Figure:
     """Draw the normalised Bayes error of natural-log likelihood ratios, and its minimum over all thresholds.
 
-    The gap between the solid and the dashed line of a detector is due to calibration. Where the error is above 1,
-    ignoring the scores is better. The axis ends at 5 or below. The values are those of
-    `functional.normalized_bayes_error`.
+    The gap between the solid line (error) and the dashed line (minimum) is due to calibration. Where the error is above
+    1, ignoring the scores is better. The axis ends at 5 or below. `functional.normalized_bayes_error` has the equation.
 
     Args:
-        systems: The curve of each detector by its name, as returned by `functional.detection_curve` of natural-log
-            likelihood ratios. None for a detector whose scores are not likelihood ratios: its colour is skipped, so
-            that detectors have the same colours in all figures.
+        systems: The curve of each detector by its name, from `functional.detection_curve` of natural-log likelihood
+            ratios. None for a detector with other scores, which is not drawn; its colour is not used.
         title: The title of the figure.
-        on: Where to draw.
+        on: The axes or the empty figure to draw on. Default: a new figure.
 
     Raises:
         ValueError: If there is no curve.
@@ -190,13 +188,13 @@ def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | N
     """Draw the hit rate over the false-alarm rate; for a single detector, also the convex hull and equal error rate.
 
     Args:
-        systems: The curve of each detector by its name, as returned by `functional.detection_curve`.
+        systems: The curve of each detector by its name, from `functional.detection_curve`.
         title: The title of the figure.
-        area: The area under the ROC of one detector. Default: computed from the curve.
-        on: Where to draw.
+        area: The area under the ROC of a single detector. Default: computed from its curve.
+        on: The axes or the empty figure to draw on. Default: a new figure.
 
     Raises:
-        ValueError: If there is no system.
+        ValueError: If ``systems`` is empty.
 
     References:
         Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
@@ -226,9 +224,9 @@ BINS = 100
 
 
 def score_histograms(rates: ErrorRates, title: str) -> Figure:
-    """Draw the densities of the scores of targets and non-targets, and the threshold with equal error rates.
+    """Draw histograms of the scores of targets and non-targets, and the threshold with equal error rates.
 
-    Infinite scores are drawn in the outer bins. ``rates`` is the result of `functional.detection_curve`.
+    ``rates`` is the result of `functional.detection_curve`. Infinite scores are in the outer bins.
     """
     counts = rates.counts()
     equal = equal_error_from_counts(counts, "nearest")

@@ -1,4 +1,4 @@
-"""Values with their intervals, one per row: differences, values of models and groups, and monitored means."""
+"""Forest plots, with a value and its interval in each row: differences, metrics by group, and monitored means."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -13,9 +13,9 @@ from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, canvas, coloured, grid, legend_below, lines, literal
 
 Effect = tuple[float, float, float]
-"""A value and the two ends of its interval; NaN if missing."""
+"""A value and the lower and upper end of its interval; a missing number is NaN."""
 MAX_ROWS = 40
-"""The largest number of subjects that fit into a figure."""
+"""The maximum number of rows of a figure."""
 
 
 def forest_figure(
@@ -25,14 +25,14 @@ def forest_figure(
     systems: Mapping[str, float] = MappingProxyType({}),
     subject: str = "",
 ) -> Figure:
-    """Draw effects with their intervals in a row for each subject, and a line at 0.
+    """Draw values with intervals, in a row for each subject (a group of samples, for example).
 
     Args:
-        effects: The value and the interval of each effect, by subject.
-        names: The names of the effects, which have a panel each. With ``systems``, one name.
-        systems: The value of each system over all subjects, drawn as a line instead of the line at 0. Each subject then
-            has one effect for each system. Default: effects are differences.
-        subject: The kind of subjects, such as the column of groups.
+        effects: For each subject, by name, a value with its interval for each name in ``names``, or each system.
+        names: The names of the values, with a panel for each name. With ``systems``, a single name.
+        systems: For each system, such as a model, its value over all subjects, drawn as a line. Default: the values are
+            differences, and there is a line at 0.
+        subject: The label of the axis of subjects, such as the column that defines the groups.
     """
     width, most = style.WIDTH if len(names) == 1 else 11, style.MAX_BESIDE if systems else style.MAX_NAME_LENGTH
     tall = 0.32 * max(1, 0.55 * len(systems))
@@ -56,7 +56,7 @@ def forest_figure(
 
 
 def draw_models(axes: Axes, rows: Sequence[Sequence[Effect]], labels: Sequence[str]) -> None:
-    """Draw the effects of several models in each row, one below the other."""
+    """Draw, in each row, a value with its interval for each model; ``labels`` has a legend text for each model."""
     for number, label in enumerate(labels):
         shift = 0.2 * (number - (len(labels) - 1) / 2) * min(1, 3 / len(labels))
         colour, marker = (each[number % len(each)] for each in (style.SYSTEMS, style.MARKERS))
@@ -64,7 +64,7 @@ def draw_models(axes: Axes, rows: Sequence[Sequence[Effect]], labels: Sequence[s
 
 
 def draw_differences(axes: Axes, effects: Sequence[Effect], colour: str) -> None:
-    """Draw one difference per row with its interval, and a line at 0."""
+    """Draw a difference with its interval in each row, and a vertical line at 0."""
     draw_effects(axes, effects, colour, 0.0, "o")
     axes.axvline(0, color=style.GREY, linewidth=0.8)
 
@@ -72,7 +72,7 @@ def draw_differences(axes: Axes, effects: Sequence[Effect], colour: str) -> None
 def draw_effects(
     axes: Axes, effects: Sequence[Sequence[float]], colour: str, shift: float, marker: str, label: str | None = None
 ) -> None:
-    """Draw one effect per row with its interval, moved down by ``shift`` rows; the first effect gets ``label``."""
+    """Draw a value with its interval in each row, moved down by ``shift`` rows; ``label`` is for the legend."""
     for row, (value, low, high) in enumerate(effects):
         if isfinite(low) and isfinite(high):
             axes.plot([low, high], [row + shift] * 2, color=colour, linewidth=1)
@@ -80,32 +80,32 @@ def draw_effects(
 
 
 class MonitoredMean(NamedTuple):
-    """A mean that is monitored."""
+    """A monitored mean ``rate``, with its interval from ``low`` to ``high``."""
 
     name: str
     rate: float
     low: float
     high: float
     evidence: float
-    """The evidence that the mean is beyond a limit."""
+    """The evidence that the true mean is outside its limits."""
     lowest: float
-    """The lowest acceptable mean; 0 for none."""
+    """The lower limit of the mean; 0 for no limit."""
     highest: float
-    """The highest acceptable mean; infinite for none."""
+    """The upper limit of the mean; infinite for no limit."""
     samples: float
     """The sum of the weights of the samples."""
     scale: float
-    """The loss that a value of 1 stands for."""
+    """The maximum loss of a sample, in the unit of ``rate``."""
     is_alarm: bool
 
     @property
     def is_share(self) -> bool:
-        """Whether the mean is a share of samples rather than a mean cost in the unit of the concern."""
+        """Whether the mean is a share of samples, not a mean cost."""
         return not self.name.startswith("cost of ")
 
 
 def watched_means(means: Sequence[MonitoredMean], title: str = "", *, on: Place = None) -> Figure:
-    """Draw each mean, at least one, with its interval and its limits, one below the other."""
+    """Draw each of ``means`` (at least one) in a row, with its interval and its limits."""
     figure, axes = canvas(1.1 + 0.32 * len(means), title, on=on, xlabel="mean, with its interval at any time")
     for place, mean in enumerate(means):
         colour = style.RED if mean.is_alarm else style.BLUE
@@ -127,21 +127,21 @@ def watched_means(means: Sequence[MonitoredMean], title: str = "", *, on: Place 
 
 
 WIDE, ROW, ROOM = 3.0, 0.2, 0.8
-"""The width of a panel, the height of a row (each further model adds half of it) and room for texts, in inches."""
+"""The width of a panel, the height of a row (each further model adds half a row) and the room for texts, in inches."""
 
 
 class Panel(NamedTuple):
-    """The values of a metric."""
+    """The values of the metric ``name``."""
 
     name: str
     values: Mapping[str, Sequence[Effect]]
-    """For each row, such as a group, the effect of each model; NaN if missing. All panels have the same rows."""
+    """The value of each model with its interval, by row (a group, for example). All panels have the same rows."""
     differences: Mapping[str, Effect]
-    """The difference of each pair of models; empty if models are not compared by this metric."""
+    """The difference with its interval of each pair of models; empty if models are not compared by this metric."""
 
 
 def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure | None = None) -> Figure:
-    """Draw a panel for each metric, and below it the differences of models, in a new or an empty figure."""
+    """Draw a panel for each metric, and below the panel the differences of models, in a new or an empty figure."""
     figure = Figure(layout="constrained") if on is None else on
     columns, pairs = min(3, len(panels)), max(len(panel.differences) for panel in panels)  # side by side
     heights = [ROW * len(panels[0].values) * (1 + len(models)) / 2 + ROOM, *([ROW * pairs + ROOM] if pairs else [])]

@@ -1,4 +1,4 @@
-"""The metrics of a run over its epochs, and of two runs side by side (Fig. 4 and 6 of the paper)."""
+"""Figures of metrics over the epochs of training runs, among them Fig. 4 and 6 of the MPCS paper."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite, nan
@@ -11,7 +11,7 @@ from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import canvas, coloured, grid, legend_below, lines, literal
 
 Values = Mapping[str, float]
-"""The values of an epoch by column."""
+"""The metrics of an epoch, by column of the records."""
 METRIC_LINES = {
     "accuracy": ("accuracy", style.ACCURACY, "-"),
     "f1_macro": ("F1", style.SKY, "--"),
@@ -20,19 +20,18 @@ METRIC_LINES = {
     "cross_entropy": ("cross entropy", style.CROSS_ENTROPY, "-"),
     "mpcs_count": ("MPCS", style.MPCS, "-"),
 }
-"""The label, the colour and the line of each column that Figure 4 draws."""
+"""The label, the colour and the line style of each metric in Figure 4, by column of the records."""
 
 
 def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapping[str, Mapping[str, int]]) -> Figure:
     """Draw a metric over the epochs of one or more runs, on a logarithmic scale if its values have a wide range.
 
-    If early epochs would flatten the later part of the lines, the axis spans only the later and the marked epochs.
+    If values of early epochs would make the rest look flat, the axis covers only the later and the marked epochs.
 
     Args:
-        runs: The records of each run by its name; a run that lacks the column is left out, as are values that are not
-            finite.
-        column: The column of the records.
-        marked: The epochs to mark in each run, by the name of the metric or rule that picks them.
+        runs: The metrics of each epoch, by the name of the run; missing, infinite and NaN values are left out.
+        column: The name of the metric.
+        marked: For each run, the epochs to mark, by the name of the metric or rule that picks the epoch.
     """
     figure, axes = canvas(2.3, column, xlabel="epoch")
     drawn, settled = list[float](), dict[int, list[float]]()
@@ -60,7 +59,7 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
         for epoch in list(values)[len(values) // 2 :]:
             settled.setdefault(epoch, []).append(values[epoch])
     later = [value for of_epoch in settled.values() for value in of_epoch]
-    # The scale is logarithmic for a wide range of mostly small values. A narrow range of later values fills the axis.
+    # A wide range of mostly small values gets a logarithmic scale. A narrow range of later values fills the axis.
     if drawn and max(drawn) > 30 * min(drawn) > 0 and median(drawn) < (min(drawn) + max(drawn)) / 2:
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
@@ -76,7 +75,7 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
 
 
 def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
-    """Draw a panel for each run (Fig. 4): every metric over the epochs, from 0 at its lowest to 1 at its highest."""
+    """Draw Fig. 4 of the MPCS paper, a panel for each run: metrics over the epochs, scaled to a range from 0 to 1."""
     columns = min(5, len(runs))
     rows = -(-len(runs) // columns)
     figure = Figure(figsize=(max(style.WIDTH, 3.2 * columns), 2.5 * rows + 0.9), layout="constrained")
@@ -99,7 +98,7 @@ def figure_4(runs: Mapping[str, Sequence[Values]]) -> Figure:
 
 
 def figure_6(plain: Sequence[Values], with_mpcs: Sequence[Values]) -> Figure:
-    """Draw the four panels of Fig. 6: accuracies, MPCS and dangerous errors over the epochs of both runs."""
+    """Draw Fig. 6 of the MPCS paper: accuracies, MPCS and dangerous errors of two runs over their epochs."""
     figure = Figure(figsize=(11, 6), layout="constrained")
     panels = figure.subplots(2, 2, sharex=True).flat
     titles = {

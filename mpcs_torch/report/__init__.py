@@ -1,1 +1,1 @@
-"""Reports as self-contained HTML files: the renderer, and one module for each kind of page."""
+"""Reports as self-contained HTML files: the renderer, and a module for each kind of page."""

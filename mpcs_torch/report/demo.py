@@ -12,7 +12,7 @@ from mpcs_torch.trainer.recommended import LIMIT, RECOMMENDED, WITH_REFERRAL, De
 
 
 def write_demo_report(demo: Demonstration, path: Path) -> None:
-    """Write a page with a sentence on each result (without and with referral), a table, and the figures."""
+    """Write an HTML page to ``path``: a sentence on the results without and with referral, a table, and figures."""
     concern, names = demo.concern, demo.concern.classes
     both = {name: demo.confusion(name) for name in (PLAIN, RECOMMENDED)}
     tallies = {name: demo.tallies(name) for name in both}
@@ -46,7 +46,7 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
 
 
 def cut_of_dangerous(demo: Demonstration) -> Effect:
-    """Return the share of the plain run's dangerous errors that the recommended recipe avoids, with its interval."""
+    """Return the share of the plain run's dangerous errors that the recommended recipe avoids, with an interval."""
     return demo.effect(lambda ours, theirs: 1 - ours / theirs, "dangerous")
 
 
@@ -75,7 +75,7 @@ def without_referral(demo: Demonstration) -> str:
 
 
 def with_referral(demo: Demonstration) -> str:
-    """Return a sentence on the share of samples that is decided if a limit on dangerous errors is guaranteed."""
+    """Return a sentence on the shares of samples that the runs decide (do not refer), with limited dangerous errors."""
     plain, ours = PLAIN + WITH_REFERRAL, RECOMMENDED + WITH_REFERRAL
     return (
         f"If samples may be referred to somebody else, and at most {100 * LIMIT.at_most:g} % dangerous errors are "

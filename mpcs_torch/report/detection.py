@@ -1,4 +1,4 @@
-"""The report page of detectors."""
+"""The report page about the scores of detectors."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ REVERSED = "the area under the ROC is below 1/2: scores may be reversed (targets
 
 
 def write_detection_report(result: Result[DetectorScores], path: Path, *, command: str = "") -> None:
-    """Write a page with the metrics, comparison, groups and curves of detectors."""
+    """Write an HTML page with metrics, comparison, groups and curves of detectors; ``command`` writes it again."""
     names, title = list(result.models), named(result.models, "detectors")
     rates = {name: in_percent(scores.values[EQUAL_ERROR.name]) for name, scores in result.models.items()}
     about = {name: f", {name}" if len(names) > 1 else "" for name in names if len(names) <= 4}

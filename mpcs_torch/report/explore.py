@@ -1,4 +1,4 @@
-"""A page for setting costs and trying them on the predictions of models."""
+"""A page where readers set costs of errors and see their effect on the predictions of models."""
 
 import base64
 import json
@@ -25,13 +25,14 @@ ABOUT = (
     "independent rows. Rows of one patient are not: true intervals are wider then (--cluster of mpcs score)."
 )
 EXACT = 1000
-"""The largest number of rows for which the page has the bounds of every count. For more rows, it has those of some."""
+"""The maximum number of rows for which the page has an interval for every count; else it has intervals for some."""
 
 
 def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, reading: str = "") -> None:
-    """Write the page, a single file that needs no network. Without a concern, the page begins with equal costs.
+    """Write the page to ``path``, a single file that needs no network; ``rows`` has the predictions.
 
-    The commands that the page shows contain ``reading``, the options for reading files.
+    The page begins with the costs of ``concern``, or with equal costs. The commands that it shows contain ``reading``,
+    the options for reading files.
 
     Raises:
         ConcernError: If the concern has a separate cost of a referral for each class.
@@ -74,10 +75,9 @@ def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, r
 
 
 def bounds_of_counts(size: int) -> Tensor:
-    """Return K counts out of ``size`` in ascending order, and both ends of their 95 % intervals: (3, K).
+    """Return (3, K): K counts from 0 to ``size``, ascending, and both ends of the 95 % interval of each proportion.
 
-    Up to `EXACT` rows, all counts are returned. For more rows, these are the counts near both ends and about 1000
-    others, between which the bounds are almost straight lines.
+    These are all counts if ``size`` is at most `EXACT`, else the counts near both ends and about 1000 others.
     """
     counts = torch.arange(min(size, EXACT) + 1)
     if size > EXACT:
@@ -92,6 +92,6 @@ def _packed(values: Tensor, dtype: str) -> str:
 
 
 def _embedded(data: dict[str, Any]) -> Markup:
-    """Return ``data`` as JSON for a script element. Characters that could end this element are escaped."""
+    """Return ``data`` as JSON for an HTML script element; characters that could end the element are escaped."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))

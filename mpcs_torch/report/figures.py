@@ -1,4 +1,4 @@
-"""Sections of pages about classifiers on the same rows: outcomes by class, confusions, costs and certainty."""
+"""Page sections about classifiers of the same rows: results by class, confusions, costs and reliability."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -21,25 +21,25 @@ from mpcs_torch.report.render import Drawing, draw, part
 from mpcs_torch.tables import Table, in_percent
 
 MAX_CONFUSIONS = 8
-"""The largest number of confusions in a table. A few confusions cause most of the cost."""
+"""The maximum number of confusions in a table."""
 
 
 class ClassifierSections(NamedTuple):
-    """The sections of a page about classifiers that were measured on the same rows."""
+    """The sections of a page about classifiers that were evaluated on the same rows."""
 
     scores: Mapping[str, ClassifierScores]
     """The scores of each classifier, by its name."""
     rows: Mapping[str, RowRisks]
     concern: ConcernSpec | None
     system: str = "model"
-    """The word for a classifier in headers."""
+    """The word for a classifier in headers, such as "model" or "epoch"."""
 
     def about(self, name: str) -> str:
         """Return the end of a title, `` of NAME``; empty if the page is about a single model."""
         return f" of {name}" if len(self.scores) > 1 or self.system != "model" else ""
 
     def sections(self, caption: str, *between: Markup) -> list[Markup]:
-        """Return all sections: the table by class with its ``caption``, the parts ``between``, and the others."""
+        """Return all sections: the table by class with its ``caption``, then ``between``, then the other sections."""
         table = harm_table(self.scores, self.concern, system=self.system)
         work = [
             f"{printable(name)}: {sentence}" if len(self.scores) > 1 else sentence
@@ -63,7 +63,7 @@ class ClassifierSections(NamedTuple):
         ]
 
     def matrices(self) -> Markup:
-        """Draw the confusion matrix of each classifier."""
+        """Return HTML with the confusion matrix of each classifier with at most 30 classes."""
         drawings, notes = list[Drawing](), set[str]()
         for name, scores in self.scores.items():
             if len(scores.class_names) > MAX_READABLE_CLASSES:
@@ -74,7 +74,7 @@ class ClassifierSections(NamedTuple):
         return part("figures", drawings) + part("notes", notes)
 
     def reliability_diagrams(self) -> list[Drawing]:
-        """Draw the reliability diagram of each classifier that has one."""
+        """Return the reliability diagram of each classifier for which calibration was measured."""
         drawings = list[Drawing]()
         for name, scores in self.scores.items():
             if scores.measured is None or scores.reported is None:
@@ -90,10 +90,10 @@ class ClassifierSections(NamedTuple):
 def costliest(
     confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str], *, refers: bool = False
 ) -> Markup:
-    """Return the table of the costliest confusions, ranked by their highest total cost in any system.
+    """Return HTML with a table of the confusions of two classes that cost most in any classifier.
 
-    ``confusions`` has the counts or sums of weights of each system, ``(C, C)``, with true classes as rows. Without a
-    concern, each error costs 1. ``refers`` says whether samples are referred.
+    ``confusions`` has a confusion matrix ``(C, C)`` for each classifier, with true classes as rows. Without a concern,
+    each error costs 1. ``refers`` is whether some samples are referred to a person.
     """
     table = costliest_table(confusions, concern, names)
     if not table.rows:
@@ -104,7 +104,7 @@ def costliest(
 
 
 def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str]) -> Table:
-    """Return a table of the costliest confusions: their count and share for each system, their kind and their cost."""
+    """Return a table of the costliest confusions: count and share of cost by classifier, danger, and cost per error."""
     size, share = len(names), "share of the errors" if concern is None else "share of the cost"
     costs = torch.ones(size, size, dtype=torch.float64) if concern is None else concern.matrix()
     costs = costs.clone().fill_diagonal_(0)
@@ -125,7 +125,7 @@ def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | Non
 
 
 def error_kind(concern: ConcernSpec, true: int, predicted: int) -> str:
-    """Return the kind of an error: "dangerous", else its cost if the concern has weights, else "released"."""
+    """Return "dangerous" for a dangerous error, else its cost if the concern has weights, else "released"."""
     if concern.dangerous_pairs()[true, predicted]:
         return "dangerous"
     return "released" if concern.weights is None else f"costs {concern.weights[true][predicted]:g}"
@@ -134,10 +134,7 @@ def error_kind(concern: ConcernSpec, true: int, predicted: int) -> str:
 def draw_confusion(
     confusion: Tensor, concern: ConcernSpec | None, names: Sequence[str], title: str, *, decisions: Sequence[str] = ()
 ) -> Drawing:
-    """Draw a confusion matrix of at most `MAX_READABLE_CLASSES` classes, with a description.
-
-    ``decisions`` names the columns of the matrix, including coarse answers and a referral. Default: the classes.
-    """
+    """Draw a matrix of up to `MAX_READABLE_CLASSES` classes; ``decisions`` (default: ``names``) are the columns."""
     further = confusion.shape[1] - len(names)
     severity = severity_matrix(concern, len(names))[:, : confusion.shape[1]]
     errors, dangerous = confusion[severity > 0].sum().item(), confusion[severity == DANGEROUS].sum().item()
@@ -160,7 +157,7 @@ def draw_confusion(
 
 
 def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "dangerous errors") -> Drawing:
-    """Draw errors per decided sample against coverage; ``risks`` are arguments of `risk_coverage_curve`, by model."""
+    """Draw errors per decided sample against coverage; ``risks`` has the `risk_coverage_curve` arguments by model."""
     curves, sentences = {}, list[str]()
     for name, of_model in risks.items():
         curve = risk_coverage_curve(*of_model)
@@ -178,7 +175,7 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "da
 
 
 def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
-    """Return a sentence on the share of samples to refer until a tenth of the errors is left, or none is left."""
+    """Return a sentence: the share of samples to refer until a tenth of the errors, or no error, is left."""
     left = coverage * risk
     few, none = (
         100 * (1 - (coverage[left <= share * left[-1]].amax().item() if bool((left <= share * left[-1]).any()) else 0))

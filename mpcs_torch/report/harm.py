@@ -1,4 +1,4 @@
-"""Dangerous errors and other outcomes of each class, in the first sentence of a report and in a table."""
+"""Counts of dangerous and other errors by class, in the first sentence of a report and in a table."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -24,9 +24,9 @@ from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
 MAX_SENTENCES = 3
-"""The largest number of models that get one sentence each, and of classes in one sentence."""
+"""The maximum number of models with a sentence for each, and of classes in a sentence."""
 MAX_LISTED = 16
-"""The largest number of classes in the table; with several models, the approximate number of rows."""
+"""The maximum number of classes in the table; with several models, about the maximum number of rows."""
 WRONG, COST = "wrong decisions", "cost of errors"
 TERMS = {
     DANGEROUS_ERRORS: "rows that are decided as something that the concern calls dangerous for their class",
@@ -48,11 +48,11 @@ TERMS = {
     "expected_concern": "mean cost of a row, divided by that of always deciding the class that then costs least",
     "least_concern_cost": "the same, if rows were decided by the cost of each error, not for the most probable class",
 }
-"""Explanations of tiles, columns and metrics. Other metrics are explained by the first line of their documentation."""
+"""Explanations of terms on pages, by term. Other metrics are explained by the first line of their documentation."""
 
 
 def explanations(result: Result[Any]) -> dict[str, str]:
-    """Return the explanation of each term that the page of a result may show."""
+    """Return an explanation of each metric in ``result``, and of other terms on its page, by name."""
     entries = {entry.name: entry for scores in result.models.values() for entry in scores.entries}
     texts = {name: getattr(entry, "metric", None).__doc__ or "" for name, entry in entries.items()}
     first_lines = {name: text.strip().partition("\n")[0].removeprefix("Compute ") for name, text in texts.items()}
@@ -60,10 +60,10 @@ def explanations(result: Result[Any]) -> dict[str, str]:
 
 
 def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, float]:
-    """Return the cost of the most expensive dangerous error of each class and group of classes, the worst first.
+    """Return the cost of the most expensive dangerous error (0 for none) of each class, then of each class group.
 
-    Classes come before groups. Both are ranked by this cost, which is 0 if no error is dangerous, then by their share
-    of dangerous errors. Without a concern, all errors are dangerous and cost 1.
+    The highest cost comes first, and for equal costs, the highest share of dangerous errors. Without a concern, all
+    errors are dangerous and cost 1.
     """
     names = scores.class_names
     costs = dangerous_pair_mask(concern, len(names)) * (1.0 if concern is None else concern.matrix())
@@ -81,11 +81,11 @@ def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> d
 def count_and_share(
     scores: ClassifierScores, field: str, ends: Interval | None, *, of: str = EVERY, what: str
 ) -> list[str]:
-    """Return two texts: the count and the share of an outcome among the rows of a class, or among all rows.
+    """Return two texts: how many rows of the class ``of`` (or of all) have the outcome ``field``, and their share.
 
-    Without clusters, these are ``33 of 81 severe`` and ``40.7 % [25.1, 58.8]``, for example. Clusters come before
-    rows: ``18 of 40 patients with severe`` and ``45 % [29.3, 61.5]; 33 of 81 rows: 40.7 % [25.1, 58.8]``. The
-    interval of clusters is exact if clusters are independent.
+    Examples are ``33 of 81 severe`` and ``40.7 % [25.1, 58.8]``. If rows are clustered by patients, for example, the
+    texts are ``18 of 40 patients with severe`` and ``45 % [29.3, 61.5]; 33 of 81 rows: 40.7 % [25.1, 58.8]``.
+    ``ends`` is the interval of the rows' share; ``what`` names the rows. Clusters have an exact interval.
     """
     rows, clusters = scores.outcomes[of], scores.clusters.get(of)
     share = Share(getattr(rows, field).item(), rows.true.item(), ends)
@@ -94,12 +94,12 @@ def count_and_share(
     part, whole = int(getattr(clusters, field)), int(clusters.true)
     units = Share(part, whole, clopper_pearson(part, whole) if ends is not None and whole else None)
     whose = scores.cluster_name if of == EVERY else f"{scores.cluster_name} with {what}"
-    of_units = "" if scores.is_weighted else f"{units.phrase}; "  # the share of weighted patients is not known
+    of_units = "" if scores.is_weighted else f"{units.phrase}; "  # the weighted share of clusters is not known
     return [f"{units.counts} {whose}", f"{of_units}{share.counts} rows: {share.phrase}"]
 
 
 def outcome_tiles(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, list[str]]:
-    """Return the outcomes of all rows of a model, by title: mostly a count, and its share with an interval."""
+    """Return texts by title, such as "wrong decisions": a count over all rows, and a share with its interval."""
     facts = dict[str, list[str]]()
     if EVERY not in scores.outcomes:
         return facts
@@ -120,14 +120,14 @@ def outcome_tiles(scores: ClassifierScores, concern: ConcernSpec | None) -> dict
 
 
 def row_unit(scores: ClassifierScores) -> str:
-    """Return the words for rows in a sentence: ``weighted rows`` or ``rows``."""
+    """Return the word for rows in a sentence: "weighted rows" if rows have weights, otherwise "rows"."""
     return "weighted rows" if scores.is_weighted else "rows"
 
 
 def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what: str = "") -> str:
     """Return a sentence, without the model's name, that counts dangerous errors by class, the most expensive first.
 
-    Clusters, such as patients, come before rows. A total is added, unless only errors of a single class are dangerous.
+    Clusters (such as patients), if any, are counted as well as rows; ``what`` is the word for rows.
     """
     what, costs = what or row_unit(scores), max_danger_costs(scores, concern)
     classes = [name for name, cost in costs.items() if cost > 0 and name in scores.class_names]
@@ -152,14 +152,14 @@ def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what
 
 
 def _class_rows(name: str) -> str:
-    """Return the words for rows of a class: ``of class 3``, because a number alone could be read as a count."""
+    """Return ``name``, or "of class 3" if the name is a number such as 3, which would read like a count."""
     return f"of class {name}" if name.isdecimal() else printable(name)
 
 
 def harm_table(
     by_model: Mapping[str, ClassifierScores], concern: ConcernSpec | None, *, system: str = "model"
 ) -> Table | None:
-    """Return a table of the outcomes of each class by each model, the worst class first; None for soft labels."""
+    """Return a table of the error counts of each class by each model, the worst class first; None for soft labels."""
     max_costs = max_danger_costs(next(iter(by_model.values())), concern)
     listed, rows = [*max_costs][: max(MAX_SENTENCES, MAX_LISTED // len(by_model))], list[dict[str, str]]()
     for name in listed:

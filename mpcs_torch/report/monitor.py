@@ -1,4 +1,4 @@
-"""The report of `mpcs monitor`, and its metrics for Prometheus."""
+"""The report of the command `mpcs monitor`, and its values for Prometheus."""
 
 import json
 from itertools import chain
@@ -15,7 +15,7 @@ from mpcs_torch.report.render import draw, part, write_page
 from mpcs_torch.tables import Table, in_percent
 
 SURE = 0.9
-"""A rate counts as detectable if it would have raised an alarm by now with at least this probability."""
+"""The minimum probability of an alarm by now at which a true rate is called detectable."""
 SEEN, EVIDENCE = "seen above", "evidence of an excess"
 TERMS = {
     "at any time": "the interval that holds the true rate at all times, however often one looks",
@@ -29,20 +29,20 @@ TERMS = {
 
 
 def current_means(watch: Watch, kind: str) -> list[MonitoredMean]:
-    """Return the current means of the monitor ``kind``; an alarm that was raised once stays."""
+    """Return the current means of the monitor that ``kind`` names; a mean with an earlier alarm keeps the alarm."""
     raised, monitor = {alarm.name for alarm in watch.alarms if alarm.kind == kind}, watch.monitors[kind]
     return monitor.shown_means([name in raised for name in monitor.names])
 
 
 def seen_above(watch: Watch, mean: MonitoredMean) -> float:
-    """Return the true rate above which an alarm by now has at least the probability `SURE`; NaN if there is none."""
+    """Return the lowest true rate that would have raised an alarm by now with probability 0.9; NaN if there is none."""
     level = 1 / (watch.monitors[RISK].threshold * len(watch.monitors[RISK].names))
     limit = mean.highest / mean.scale
     return mean.scale * detectable_rate(int(mean.samples), limit=limit, level=level, chance=SURE)
 
 
 def monitor_table(watch: Watch, kind: str) -> Table:
-    """Return a table with a row for each mean: its samples, interval, limit, evidence and alarm."""
+    """Return a table for the monitor that ``kind`` names: samples, interval, limit, evidence and alarm of each mean."""
     rows = list[dict[str, str]]()
     for mean in current_means(watch, kind):
         cells = {"rate of" if kind == RISK else "change of": mean.name, "samples": number_text(mean.samples)}
@@ -58,12 +58,12 @@ def monitor_table(watch: Watch, kind: str) -> Table:
 
 
 def rate_text(mean: MonitoredMean, value: float) -> str:
-    """Format ``value`` in the unit of ``mean``: a share in percent, or a mean cost in the unit of the concern."""
+    """Return ``value`` as text: in percent if ``mean`` is a share, otherwise as a mean cost."""
     return in_percent(value) if mean.is_share else f"{value:.3g}"
 
 
 def assumptions(watch: Watch) -> str:
-    """Return sentences that explain the columns of the tables, and the assumptions of the monitor."""
+    """Return sentences that explain the columns of the tables and the assumptions of the monitor."""
     threshold, rates = watch.monitors[RISK].threshold, len(watch.monitors[RISK].names)
     error, size = 1 - watch.settings.confidence, watch.settings.cluster_size
     alone = "each row is taken as independent (of those of a patient or a day, label one, with its chance, or give the "
@@ -80,14 +80,14 @@ def assumptions(watch: Watch) -> str:
 
 
 def alarm_sentence(alarm: Alarm) -> str:
-    """Return a sentence that names the mean above its limit, and the first row at which this is known."""
+    """Return a sentence that names the mean above its limit and the row from which this is known."""
     time, change = f" ({alarm.time})" if alarm.time else "", "a change: " if alarm.kind == CHANGE else ""
     where = f"known from row {alarm.row} of {alarm.log}{time} on"
     return printable(f"Alarm: {change}'{alarm.name}' is above its limit, {where}.")
 
 
 def risk_verdict(watch: Watch) -> str:
-    """Return the cautions and the first alarm; without an alarm, a sentence about the least certain rate."""
+    """Return the cautions, then the first alarm; without an alarm, a sentence about the least certain rate."""
     return printable(" ".join([*(f"CAUTION: {text}" for text in watch.cautions()), _watch_verdict(watch)]))
 
 
@@ -99,7 +99,7 @@ def _watch_verdict(watch: Watch) -> str:
     quiet = f"in {watch.rows} rows, {watch.labelled} of them with a label"
     if watch.cautions():
         return f"That there is no alarm {quiet}, shows nothing with such labels."
-    # This is the rate whose interval reaches highest, relative to its limit:
+    # The least certain rate has the highest upper end of its interval, relative to its limit.
     mean = max(current_means(watch, RISK), key=lambda each: each.high / each.highest)
     seen = seen_above(watch, mean)
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
@@ -117,7 +117,7 @@ def _watch_verdict(watch: Watch) -> str:
 
 
 def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None:
-    """Write a page with the verdict, a figure of the rates, and all tables."""
+    """Write an HTML page to ``path`` with the verdict, a figure of the rates, and all tables."""
     about = f"Each interval holds the true rate at all times with confidence {watch.settings.confidence:g}, however "
     about += f"often one looks. {assumptions(watch)}"
     titles = {

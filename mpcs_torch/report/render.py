@@ -1,4 +1,4 @@
-"""Pages made from templates, with embedded figures that are light or dark like the page."""
+"""Pages made from templates, with embedded figures whose colours are light or dark like those of the page."""
 
 import base64
 import io
@@ -33,20 +33,20 @@ SHOWN = (
     "interval is for its row alone."
 )
 PIXELS = 96
-"""The pixels of an inch in a browser."""
+"""The number of pixels in an inch in a browser."""
 NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
 WORD = re.compile(r"(\s+)")
 TIGHT = re.compile(r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)|<script(?s:.*?)</script>")
-"""Texts with spaces where lines must not break, as in 5 % and p = 0.5, and scripts, whose spaces must not change."""
+"""The texts in which lines must not break, such as 5 % and p = 0.5, and the scripts, which must not change."""
 COLOUR = re.compile("|".join(ON_DARK))
 
 
 class Drawing(NamedTuple):
-    """A figure in a page."""
+    """A figure for a page."""
 
     uri: str
     alt: str
-    """A text with the content of the figure, for readers who cannot see it."""
+    """A text with the content of the figure, for readers who cannot see the figure."""
     caption: str
     width: int
     """The width in pixels."""
@@ -54,19 +54,19 @@ class Drawing(NamedTuple):
 
     @property
     def is_wide(self) -> bool:
-        """Whether the figure scrolls on a small screen, because its texts would otherwise be too small to read."""
+        """Whether the figure scrolls on a small screen, because its text would be too small if it shrank."""
         return self.width > 1.2 * WIDTH * PIXELS
 
 
 def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
-    """Return a figure as a picture for a page."""
+    """Return ``figure`` as an embedded SVG, with the text ``alt`` for readers who cannot see it, and a caption."""
     uri = "data:image/svg+xml;base64," + base64.b64encode(to_svg(figure).encode()).decode()
     width, height = (round(PIXELS * inches) for inches in figure.get_size_inches())
     return Drawing(uri, alt, caption, width, height)
 
 
 def to_svg(figure: Figure) -> str:
-    """Return the figure as an SVG without background. Its colours change if the reader prefers dark pages."""
+    """Return ``figure`` as SVG text without background, with other colours for readers who prefer dark pages."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     head, tag, rest = buffer.getvalue().partition("<svg ")
@@ -75,12 +75,12 @@ def to_svg(figure: Figure) -> str:
 
 
 def part(name: str, *content: object, **named: object) -> Markup:
-    """Render a part of a page by the macro ``name`` of ``parts.html.j2``; empty if there is nothing to show."""
+    """Return HTML from the macro ``name`` in ``parts.html.j2``; empty if ``content`` has nothing to show."""
     return Markup(str(getattr(environment().get_template("parts.html.j2").module, name)(*content, **named)).strip())
 
 
 def render(template: str, path: Path, **content: object) -> None:
-    """Write a page from one of our templates: ``page``, which is made of parts, or a template with its own text."""
+    """Write an HTML page to ``path`` from the template with the name ``template`` and the variables ``content``."""
     page = environment().get_template(f"{template}.html.j2").render(content)
 
     def tightened(found: re.Match[str]) -> str:
@@ -91,7 +91,7 @@ def render(template: str, path: Path, **content: object) -> None:
 
 @cache
 def environment() -> Environment:
-    """Return the environment of our templates."""
+    """Return the Jinja environment of the templates in this package."""
     made = Environment(
         loader=PackageLoader("mpcs_torch.report", "templates"), autoescape=True, undefined=StrictUndefined
     )
@@ -104,10 +104,9 @@ def environment() -> Environment:
 def write_page(
     path: Path, kind: str, sentences: Sequence[str], lead: Sequence[Markup], sections: Sequence[Markup]
 ) -> None:
-    """Write a page that is made of parts to the HTML file ``path``.
+    """Write the HTML page ``path``, with the line ``kind`` above the title.
 
-    ``kind`` is the line above the title. The first of ``sentences`` is the title; the others and the parts ``lead``
-    stand below it, before the ``sections``.
+    The first of ``sentences`` is the title. The other sentences, ``lead`` and ``sections`` follow in this order.
     """
     title, *rest = sentences
     render("page", path, kind=kind, verdict=title, lead=[part("sentences", rest), *lead], sections=sections)
@@ -116,10 +115,9 @@ def write_page(
 def last_sections(
     result: Result[Any], rows: str, sentences: Sequence[str], details: Sequence[Markup], command: str
 ) -> list[Markup]:
-    """Return the sections on groups and on the comparison, the ``details``, notes, and the command of the page.
+    """Return the last sections of a page: groups, comparison, ``details``, notes, and ``command``.
 
-    ``rows`` names the rows and systems that are compared, such as "rows of models". ``sentences`` are about the
-    comparison.
+    ``rows`` names the compared rows and systems, such as "rows of models"; ``sentences`` are about the comparison.
     """
     terms = explanations(result)
     columns: dict[str, list[GroupScores]] = {}
@@ -141,7 +139,7 @@ def comparison_section(
     terms: Mapping[str, str] = MappingProxyType({}),
     note: str = SHOWN,
 ) -> Markup:
-    """Return the section about the differences of systems; empty without ``comparisons``."""
+    """Return a section with differences of systems (``rows``: "rows of models", say); empty without ``comparisons``."""
     if not comparisons:
         return Markup()
     what, systems = rows.split(" of ")
@@ -155,7 +153,7 @@ def _groups_section(
     values = list[Markup]()
     for groups in models:
         metrics = groups.main_metrics()
-        for first in range(0, len(metrics), 3):  # fit a printed line
+        for first in range(0, len(metrics), 3):  # three metrics fit the width of a printed page
             about = "other metrics" if first else groups.order()
             table = groups.table(metrics[first : first + 3])
             values.append(part("table", table, f"By {column}: {groups.model}, {about}", terms=terms))
@@ -165,18 +163,18 @@ def _groups_section(
 
 
 def named(names: Collection[str], systems: str = "models") -> str:
-    """Return the names of models or detectors for a title, or their number if they are many."""
+    """Return up to three names of models or detectors for a title; for more, their number, such as "5 models"."""
     return ", ".join(map(printable, names)) if len(names) < 4 else f"{len(names)} {systems}"
 
 
 def drawn_models(result: Result[Any]) -> list[str]:
-    """Return the models to draw: those compared, else all. Calibrated detectors, which repeat curves, are left out."""
+    """Return the names of the models to draw: the compared models, or without comparisons, all models."""
     compared = {name for row in result.comparisons for name in (row.first, row.second)}
     return [name for name in result.models if name in compared] or list(result.models)
 
 
 def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
-    """Draw the metric by which groups are ranked, with its intervals; the first model decides the order of groups."""
+    """Draw the metric by which groups are ranked, with intervals; the first model decides the order of the groups."""
     first = models[0]
     metric, names = first.ranked_by, first.worst_first()[:MAX_ROWS]
     effects = {printable(name): [_effect(model.groups[name], metric) for model in models] for name in names}
@@ -192,31 +190,31 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
 
 
 def _effect(scores: Scores, metric: str) -> Effect:
-    """Return the value of ``metric`` and the ends of its interval; NaN for each that is missing."""
+    """Return the value of ``metric`` and both ends of its interval; a missing number is NaN."""
     value = scores.values[metric]
     return (value if isfinite(value) else nan, *scores.intervals.get(metric, (nan, nan)))
 
 
 def numeric_columns(table: Table) -> list[bool]:
-    """Return, for each column, whether all its cells are numbers or empty, and at least one is a number."""
+    """Return, for each column, whether its cells are numbers or empty, and at least one cell is a number."""
     columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
     return [all(NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
 
 
 def whole(text: str) -> Markup:
-    """Keep names with hyphens, such as those of files, on one line: browsers break lines at hyphens."""
+    """Return ``text`` as HTML in which words with hyphens stay on one line."""
     parts = (f'<span class="whole">{escape(part)}</span>' if "-" in part else escape(part) for part in WORD.split(text))
     return Markup("".join(parts))
 
 
 def breakable(text: str) -> Markup:
-    """Allow line breaks after the underscores of a long name of a metric or column."""
+    """Return ``text`` as HTML; if it is a single word, lines may break after its underscores."""
     shown = whole(text)
     return shown if " " in text else Markup(str(shown).replace("_", "_<wbr>"))
 
 
 def in_parts(cell: str) -> str:
-    """Allow line breaks in a cell only after a colon and before a bracket."""
+    """Return ``cell`` with line breaks allowed only after a colon and before a bracket."""
     return re.sub(r"(?<!:) (?!\[)", "\N{NO-BREAK SPACE}", cell)
 
 
@@ -225,7 +223,7 @@ def _theme() -> str:
         "".join(f"{_name(colour)}:{shown};" for colour, shown in pairs)
         for pairs in ([(colour, colour) for colour in ON_DARK], ON_DARK.items())
     )
-    # matplotlib writes no colour for black, so black is inherited.
+    # matplotlib writes no colour for black, so set the default colour.
     css = f"svg{{{light}fill:var({_name(BLACK)})}}@media screen and (prefers-color-scheme:dark){{svg{{{dark}}}}}"
     return f"<style>{css}</style>"
 

@@ -50,7 +50,7 @@ NOT_COMPARABLE = (
 
 
 class EpochPredictions(NamedTuple):
-    """The predictions of the model of one epoch for the test samples."""
+    """The predictions for the test samples by the model of one epoch."""
 
     probs: Tensor
     """The probabilities of the classes, float64 (N, C)."""
@@ -60,9 +60,9 @@ class EpochPredictions(NamedTuple):
     """The test samples, (N, ...)."""
     concern: ConcernSpec
     scores: ClassifierScores
-    """The scores of the predictions, with intervals for independent samples."""
+    """The metrics of the predictions, with intervals that assume independent samples."""
     rows: RowRisks
-    """The risks of the test samples."""
+    """The estimated risks of errors of the test samples."""
 
     @property
     def errors(self) -> tuple[int, int]:
@@ -72,7 +72,7 @@ class EpochPredictions(NamedTuple):
 
 
 def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
-    """Predict the test samples with the model of ``epoch``; None if it has no checkpoint, or logits are not finite."""
+    """Predict the test samples with the model of ``epoch``; None without a checkpoint, or if logits are not finite."""
     logits = run.logits(run.test, epoch)
     if logits is None or not bool(logits.isfinite().all()):
         return None
@@ -85,9 +85,9 @@ def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
 
 
 def worst_samples(predicted: EpochPredictions) -> tuple[Table | None, Drawing | None]:
-    """Return a table of the wrong decisions with the highest product of confidence and cost, and their pictures.
+    """Return a table and pictures of up to 12 wrong decisions with the highest confidence times cost.
 
-    The table is None if no decision is wrong at a cost; the pictures, if samples are neither images nor series.
+    Both are None if no wrong decision has a cost. Pictures are None if samples are neither images nor series.
     """
     labels, concern = predicted.labels, predicted.concern
     confidence, decisions = highest_class(predicted.probs)
@@ -109,7 +109,7 @@ def worst_samples(predicted: EpochPredictions) -> tuple[Table | None, Drawing | 
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
-    """Return a metric other than that of the selector, accuracy if possible, and its best epoch; or else None."""
+    """Return the first of accuracy, MPCS and cross entropy that the selector does not use, and its best epoch."""
     picks = run.picks()
     by = None if run.config.selector is None else run.config.selector.by
     others = [name for name in ("accuracy", "mpcs", "cross_entropy") if name in picks and name != by]
@@ -117,10 +117,7 @@ def other_pick(run: TrainedRun) -> tuple[str, int] | None:
 
 
 def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -> str:
-    """Return a sentence on the test errors of the picked epoch, and on the epoch that another metric would pick.
-
-    ``predicted`` has the predictions of the epochs whose checkpoints were kept.
-    """
+    """Return a sentence on test errors of the picked epoch, and on another metric's pick; ``predicted`` is by epoch."""
     epoch, other = run.result.epoch, other_pick(run)
     if run.result.diverged:
         return f"The run has diverged: epoch {epoch} gives NaN or infinite logits."
@@ -144,7 +141,7 @@ def _errors(run: TrainedRun, count: int) -> str:
 
 
 def _dangerous(run: TrainedRun, epoch: int, predicted: EpochPredictions | None) -> int | None:
-    """Return the number of dangerous test errors of an epoch, as predicted or recorded; None if it is not known."""
+    """Return the number of dangerous test errors of ``epoch``, from predictions or records; None if not known."""
     if predicted is not None:
         return predicted.errors[1]
     record = next((record for record in run.records if record["epoch"] == epoch), {})
@@ -154,7 +151,7 @@ def _dangerous(run: TrainedRun, epoch: int, predicted: EpochPredictions | None) 
 
 
 def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparison] | None:
-    """Compare the picked epochs of runs by dangerous and by all errors; return None if samples or costs differ."""
+    """Compare predictions by rates of dangerous and of all errors; return None if test samples or costs differ."""
     first, *others = predicted.values()
     for other in others:
         is_same = first.labels.equal(other.labels) and first.inputs.equal(other.inputs)
@@ -166,7 +163,7 @@ def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparis
 
 
 def run_counts(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> str:
-    """Return a sentence that counts the dangerous errors of runs that cannot be compared sample by sample."""
+    """Return a sentence with the number of dangerous test errors of each run; ``predicted`` has predictions by run."""
     counts = []
     for name, run in runs.items():
         errors = _dangerous(run, run.result.epoch, predicted.get(name))
@@ -176,7 +173,7 @@ def run_counts(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPred
 
 
 def last_picked(run: TrainedRun) -> list[str]:
-    """Return a remark if the last epoch is picked, and the metric of the selector is better there than ever before."""
+    """Return a list with a remark if the last epoch was picked and is better than all before; else an empty list."""
     selector, numbers = run.config.selector, [int(record["epoch"]) for record in run.records]
     if selector is None or len(numbers) < 2 or run.result.epoch != numbers[-1] or selector.by not in run.directions():
         return []
@@ -190,9 +187,9 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
     """Write a page about finished runs: verdict, costliest confusions, worst samples, figures and tables.
 
     Args:
-        runs: One run, or several that are compared.
+        runs: The runs; several are compared.
         path: The HTML file to write.
-        data_root: The folder of the data, for the command that repeats a run.
+        data_root: The folder of data sets, which is shown in the command that repeats a run.
     """
     names = [run.config.name for run in runs]
     if len(set(names)) < len(names):
@@ -211,7 +208,7 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
 
 
 def _single_run_page(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
-    """Return the kind, sentences, tiles and sections of the page of a run, including the epoch of `other_pick`."""
+    """Return the top line, the sentences, the key numbers (HTML) and the sections of the page about one run."""
     name, epoch, other, selector = run.config.name, run.result.epoch, other_pick(run), run.config.selector
     marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
     predicted = {number: each for number in marked.values() if (each := predict_epoch(run, number)) is not None}
@@ -242,7 +239,7 @@ def _single_run_page(run: TrainedRun) -> tuple[str, list[str], Markup, list[Mark
 
 
 def _several_runs_page(runs: Mapping[str, TrainedRun]) -> tuple[str, list[str], Markup, list[Markup]]:
-    """Return the kind, sentences, tiles and sections of a page that compares the picked epochs of several runs."""
+    """Return the top line, the sentences, no key numbers, and the sections of the page about several runs."""
     predicted = {name: each for name, run in runs.items() if (each := predict_epoch(run, run.result.epoch)) is not None}
     comparisons = compare_runs(predicted) if len(predicted) == len(runs) else None
     shown = None if comparisons is None else _classifier_sections(predicted, "run")
@@ -265,24 +262,24 @@ def _several_runs_page(runs: Mapping[str, TrainedRun]) -> tuple[str, list[str], 
 
 
 def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
-    """Return a sentence that counts dangerous test errors by class, with intervals for independent samples."""
+    """Return a sentence, beginning with ``name``, that counts dangerous test errors by class, with intervals."""
     return f"{name} {harm_sentence(predicted.scores, predicted.concern, what='test samples')}"
 
 
 def _classifier_sections(predicted: Mapping[str, EpochPredictions], system: str) -> ClassifierSections | None:
-    """Return the page sections on predictions of epochs, or of runs with one concern; None if there are none."""
+    """Return the sections about predictions of epochs or runs with the same costs; None without predictions."""
     scores, rows = ({name: getattr(each, of) for name, each in predicted.items()} for of in ("scores", "rows"))
     return ClassifierSections(scores, rows, next(iter(predicted.values())).concern, system) if predicted else None
 
 
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
-    """Return the columns to show: the first 8 columns of the records of all runs, without the epoch."""
+    """Return the names of the first 8 metrics in the records of all runs."""
     columns = dict.fromkeys(column for run in runs.values() for column in run.records[0] if column != "epoch")
     return list(columns)[:8]
 
 
 def _picks_table(run: TrainedRun) -> Table:
-    """Return a table with a row for each epoch that some metric ranks first, and for the picked epoch."""
+    """Return a table with a row for the picked epoch, and for each epoch that some metric ranks first."""
     by_epoch: dict[int, list[str]] = {run.result.epoch: [PICKED]}
     for metric, epoch in run.picks().items():
         by_epoch.setdefault(epoch, []).append(metric)
@@ -297,7 +294,7 @@ def _picks_table(run: TrainedRun) -> Table:
 
 
 def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> Table:
-    columns = [column for column in _columns(runs) if column != DANGEROUS]  # which always has a column of its own
+    columns = [column for column in _columns(runs) if column != DANGEROUS]  # the table always has this column
     rows = list[dict[str, str]]()
     for name, run in runs.items():
         test = run.result.values["test"]
@@ -310,13 +307,13 @@ def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPre
 
 
 def _cells(values: Mapping[str, float], columns: Sequence[str]) -> dict[str, str]:
-    """Format values with 4 significant digits, including trailing zeros; whole numbers get no decimals."""
+    """Return ``values`` of ``columns`` as texts with 4 significant digits; whole numbers get no decimals."""
     texts = {name: f"{value:.0f}" if value.is_integer() else f"{value:#.4g}" for name, value in values.items()}
     return {name: texts.get(name, "") for name in columns}
 
 
 def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]) -> Markup:
-    """Return the section with a figure of each metric over the epochs."""
+    """Return the section with a figure of each metric over the epochs; ``marked`` has epochs to mark, by run."""
     drawings = []
     for column in _columns(runs):
         ends = "; ".join(
@@ -335,7 +332,7 @@ FILES = ("runs.md", "table2.md", "table3.md", "figure4.png", "figure4.svg", "rep
 def write_evaluation(
     folder: Path, finished: Mapping[str, FinishedRun], seeds: Mapping[str, Sequence[MeanOverRuns]]
 ) -> None:
-    """Write the tables, the figure and the page of the evaluation to ``folder``; `FILES` has their names."""
+    """Write tables, a figure and a page about the paper's experiments to ``folder``; `FILES` has the file names."""
     folder.mkdir(parents=True, exist_ok=True)
     tables = list(evaluation_tables(finished, seeds))
     for name, _, table in tables:

@@ -1,4 +1,4 @@
-"""The report of files of predictions."""
+"""The report about files of predictions."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -33,12 +33,12 @@ def write_score_report(
     """Write a page: errors by class, confusion and group, savings by referral, comparisons of models, and all metrics.
 
     Args:
-        result: The scores of one model or several.
-        concern: The costs.
+        result: The scores of one or more models.
+        concern: The costs of errors.
         path: The HTML file to write.
-        risks: The risks of the rows by model, for the figure of referral.
-        requirements: The requirements, and whether they are met.
-        command: The command that writes the page again.
+        risks: The estimated risks of the rows by model, for the figure of referral.
+        requirements: A table of requirements on metrics, and whether each is met.
+        command: The shell command that writes the page again.
     """
     title, terms = named(result.models), explanations(result)
     classifiers = ClassifierSections(result.models, risks, concern)
@@ -74,13 +74,13 @@ def write_score_report(
 
 
 def score_warnings(result: Result[ClassifierScores]) -> list[str]:
-    """Return the warnings of all models as sentences, which name the model if there are several."""
+    """Return the warnings about all models as sentences; if there are several models, each sentence names its model."""
     warnings = [printable(warning).rstrip(".") for warning in result.warnings()]
     return [f"{warning}." if len(result.models) > 1 else f"{warning[0].upper()}{warning[1:]}." for warning in warnings]
 
 
 def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
-    """Return a sentence that counts the dangerous errors of a model by class, the most expensive class first."""
+    """Return a sentence that counts the dangerous errors of the model ``name`` by class, the most expensive first."""
     scores = result.models[name]
     if EVERY not in scores.outcomes:
         return f"{printable(name)}: {scores.rows} rows with {len(scores.class_names)} classes."
@@ -88,7 +88,7 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
 
 
 def _facts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[Markup]:
-    """Return the tiles. The outcomes of rows are among them for a single model, and in a table for several models."""
+    """Return HTML with key numbers, such as rows and classes, and with error counts (in a table for several models)."""
     first, models = result.first, {name: outcome_tiles(scores, concern) for name, scores in result.models.items()}
     tiles: dict[str, object] = {"rows": first.rows, "classes": len(first.class_names)}
     if first.clusters:
@@ -102,7 +102,6 @@ def _facts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> lis
 
 
 def _caption(result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
-    """Return the caption of the table by class, which explains how to read it."""
     first = result.first
     order = "The worst class first" if concern is None else "The class with the most expensive error first"
     beside = f"; {first.cluster_name}: those with rows of the class; all else counts rows" if first.clusters else ""

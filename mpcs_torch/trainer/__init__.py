@@ -1,1 +1,1 @@
-"""The reference trainer, which takes a config and writes a run folder with a record of each epoch."""
+"""The reference trainer: it trains a model from a config, and writes a folder with the metrics of each epoch."""

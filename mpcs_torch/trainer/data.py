@@ -25,22 +25,22 @@ class Split(NamedTuple):
     labels: Tensor
     """The true class of each sample, (N,), int64 in [0, C)."""
     groups: Tensor | None = None
-    """The patient, speaker or recording of each sample, (N,), int64. Groups are never split."""
+    """The patient, speaker or recording of each sample, (N,), int64; samples of a group stay in the same split."""
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Split":
-        """Move inputs and labels to ``device``, and convert floating-point inputs to ``dtype``, if given."""
+        """Return the split with inputs and labels on ``device``; floating-point inputs become ``dtype`` unless None."""
         inputs = self.inputs.to(device, dtype if self.inputs.is_floating_point() else None)
         return self._replace(inputs=inputs, labels=self.labels.to(device))
 
     def at(self, index: Tensor) -> "Split":
-        """Select samples by index."""
+        """Return the samples at the positions ``index`` (K,), int64."""
         groups = None if self.groups is None else self.groups.index_select(0, index)
         return Split(self.inputs.index_select(0, index), self.labels.index_select(0, index), groups)
 
 
 @dataclass(frozen=True)
 class DataSplits:
-    """A data set: samples to train on, to choose models by, and to test."""
+    """A data set: training samples, test samples, and validation samples, if any."""
 
     train: Split
     test: Split
@@ -48,14 +48,14 @@ class DataSplits:
     validation: Split | None = None
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "DataSplits":
-        """Move all samples to ``device``, and convert floating-point inputs to ``dtype``, if given."""
+        """Return all splits on ``device``; floating-point inputs become ``dtype`` unless None."""
         validation = None if self.validation is None else self.validation.to(device, dtype)
         train, test = self.train.to(device, dtype), self.test.to(device, dtype)
         return replace(self, train=train, test=test, validation=validation)
 
 
 def check_splits(data: DataSplits, source: str) -> None:
-    """Validate the return value of a loader; raise a `DataError` that names the source and the invalid array."""
+    """Check shapes and values of ``data``; raise a `DataError` that names its ``source`` and the invalid array."""
     classes = len(data.class_names)
     for name, split in (("train", data.train), ("test", data.test), ("validation", data.validation)):
         if split is None and name == "validation":
@@ -83,17 +83,17 @@ def _is_column(values: object) -> TypeGuard[Tensor]:
 
 
 def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSplits:
-    """Move a fraction of the training samples to the validation split, stratified by class.
+    """Return ``data`` with a fraction of the training samples moved to the validation split, stratified by class.
 
-    With groups (`Split.groups`), whole groups are moved, and fraction and stratification are approximate.
+    If samples have `Split.groups`, whole groups are moved; fraction and stratification are then approximate.
 
     Args:
         data: A data set without a validation split.
         fraction: The share of the training samples to move, in (0, 1); with groups at most 1/2.
-        seed: The seed of the split; the global random generators are not touched.
+        seed: The seed of the split; the global random generators do not change.
 
     Raises:
-        DataError: If the data set has a validation split, or cannot be split.
+        DataError: If ``data`` already has a validation split, or cannot be split.
     """
     if data.validation is not None:
         raise DataError("data.validation_fraction must not be set: this data set has a validation split of its own")
@@ -127,7 +127,7 @@ def load_scikit_learn(
     test_fraction: Fraction = 0.25,
     split_seed: Seed = 0,
 ) -> DataSplits:
-    """Load a data set of scikit-learn with unscaled inputs, (N, *shape)."""
+    """Load a data set with the scikit-learn function ``source``; inputs (N, *shape) are not scaled."""
     bunch = source()
     inputs = torch.tensor(bunch.data, dtype=torch.float32).reshape(-1, *shape)
     labels = torch.tensor(bunch.target, dtype=torch.int64)
@@ -152,7 +152,7 @@ def load_breast_cancer(
     split_seed: Seed = 0,
     unused_classes: Annotated[int, Field(ge=0, le=1000)] = 0,
 ) -> DataSplits:
-    """Load Wisconsin breast cancer, (N, 30): 2 classes, and ``unused_classes`` that never occur (published run: 8)."""
+    """Load Wisconsin breast cancer: inputs (N, 30), 2 classes, and ``unused_classes`` more classes without samples."""
     load = partial(load_scikit_learn, datasets.load_breast_cancer, (30,), root)
     data = load(test_fraction=test_fraction, split_seed=split_seed)
     unused = (f"unused {number}" for number in range(1, unused_classes + 1))
@@ -160,11 +160,11 @@ def load_breast_cancer(
 
 
 def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
-    """Load MNIST in torchvision's layout: grey values 0 to 1, 60 000 training and 10 000 test images of 10 classes.
+    """Load MNIST: 60 000 training and 10 000 test images of 10 classes, with grey values from 0 to 1.
 
     Args:
-        root: The data root.
-        rows: Whether an image is a series of its rows, (28, 28), rather than (1, 28, 28).
+        root: The folder that has torchvision's folder ``MNIST``.
+        rows: Whether each image is a series of rows, (28, 28), instead of (1, 28, 28).
 
     Raises:
         DataError: If a file is missing or broken.
@@ -181,9 +181,9 @@ def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
 
 
 def load_add(root: Path) -> DataSplits:
-    """Load ADD, the authors' trajectories of an autonomous driving simulator.
+    """Load ADD, trajectories from an autonomous driving simulator, by the authors of the MPCS paper.
 
-    Inputs are positions (N, 40, 2) in [0, 1]: 2400 training and 600 test trajectories of 3 classes.
+    There are 2400 training and 600 test trajectories of 3 classes; inputs are positions (N, 40, 2) in [0, 1].
 
     Raises:
         DataError: If one of the four files of ``root/ADD`` is missing, or holds no array of numbers.
@@ -196,16 +196,16 @@ def _read_add(folder: Path, name: str) -> Split:
     try:
         inputs, labels = (torch.from_numpy(np.load(folder / f"{kind}_{name}.npy")) for kind in ("X", "Y"))
         return Split(inputs.float(), labels.flatten().long())
-    except Exception as error:  # numpy parses headers as code, which raises many kinds
+    except Exception as error:  # numpy parses headers as code, which raises many kinds of errors
         place = f"{printable(str(folder))}: X_{name}.npy and Y_{name}.npy"
         raise DataError(f"{place} cannot be read as arrays: {error} (mpcs data get add downloads them)") from None
 
 
 def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of the config
-    """Load a univariate set of the UCR time-series archive: (N, steps, 1), unscaled; labels sorted and numbered from 0.
+    """Load the univariate ``set`` of the UCR archive: inputs (N, steps, 1), not scaled; sorted labels become 0, 1, ...
 
-    The files are ``root/UCR/<set>/<set>_TRAIN.tsv`` and ``_TEST.tsv``, with the label first in each line, or ``.ts``
-    files with a header and the label last in each line.
+    The files are ``root/UCR/<set>/<set>_TRAIN.tsv`` and ``_TEST.tsv``, or ``.ts`` files with a header. The label is
+    first in a line of a ``.tsv`` file, and last in a line of a ``.ts`` file.
 
     Raises:
         DataError: If a file is missing, a value is missing or not finite, or series differ in length.
@@ -223,7 +223,7 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
 
 
 def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
-    """Read the label of each series, as text, and the values of all series, (N, steps, 1), float32."""
+    """Return the label of each series, as text, and all values, (N, steps, 1), float32; ``stem`` names the file."""
     path = next((path for suffix in ("tsv", "ts") if (path := folder / f"{stem}.{suffix}").is_file()), None)
     if path is None:
         hint = f"mpcs data get ucr/{folder.name} downloads it"
@@ -244,7 +244,7 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
 
 
 def _sorted_labels(labels: list[str]) -> list[str]:
-    """Return the distinct labels, sorted as numbers if all are numbers (-1 before 1, 9 before 10), else as text."""
+    """Return the distinct labels, sorted as numbers (9 before 10) if all labels are numbers, otherwise as text."""
     try:
         return sorted({*labels}, key=float)
     except ValueError:
@@ -260,4 +260,4 @@ DATASETS: dict[str, Callable[..., DataSplits]] = {
     "ucr": load_ucr,
     "add": load_add,
 }
-"""The loaders by name; each is called with the data root, and a config sets its keyword-only arguments."""
+"""The loaders by name. A loader takes the data folder, and keyword arguments from the config."""

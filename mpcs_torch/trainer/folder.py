@@ -30,19 +30,19 @@ from mpcs_torch.trainer.resume import (
 
 CONFIG = "config.yaml"
 RUN_FILES = (CONFIG, "records.csv", RESULT, "report.html", SAVED)
-"""The files of a run other than its checkpoints. Replacing a run deletes these files and the checkpoints."""
+"""The files of a run, without its checkpoints. If a run is replaced, these files and the checkpoints are deleted."""
 
 
 class RunExistsError(MpcsError, FileExistsError):
-    """The folder already has a run."""
+    """An error because the folder already has a run."""
 
 
 def is_finished(config: RunConfig, folder: Path) -> bool:
     """Return whether ``folder`` has a finished run of ``config`` with the same number of epochs.
 
     Raises:
-        ConfigError: If the finished run has another config, or if a schedule depends on the changed number of epochs.
-        RunExistsError: If the number of epochs differs, but the run stopped early or has no saved state.
+        ConfigError: If the finished run has other settings, or if a schedule depends on the changed number of epochs.
+        RunExistsError: If the number of epochs differs, and the run stopped early or has no saved state.
     """
     if not (folder / RESULT).exists():
         return False
@@ -58,7 +58,7 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
 
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
-    """Raise a `RunExistsError` if some of ``folders`` have a run, unless ``overwrite`` is true."""
+    """Raise a `RunExistsError` if any of ``folders`` has a run, unless ``overwrite`` is true."""
     marks = (*RUN_FILES, f"{FOLDER}/{checkpoint_files.MANIFEST}")
     taken = [str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)]
     if taken and not overwrite:
@@ -80,23 +80,23 @@ def run_in_folder(
     Args:
         config: The config.
         data: The data that the config names.
-        folder: The run's folder; rank 0 writes to it.
-        hooks: Functions to call after each epoch, in rank 0.
+        folder: The folder of the run; only the process of rank 0 writes to it.
+        hooks: Functions that rank 0 calls after each epoch.
         overwrite: Whether to replace a run in the folder.
-        resume: Whether to resume the run in the folder from its saved state, or from its beginning if it has none.
+        resume: Whether to resume the run in the folder. A run without a saved state begins again.
         world: The processes that train together.
 
     Raises:
         RunExistsError: If the folder has a run, and neither ``overwrite`` nor ``resume`` is set.
         FolderInUseError: If another process writes to the folder.
-        ConfigError: If the config does not fit the data or the run to resume. The folder is then unchanged.
+        ConfigError: If the config does not match the data or the run to resume. The folder is then unchanged.
         StoppedError: If the process was interrupted or terminated; the run can be resumed.
     """
     with ExitStack() as stack:
         world.from_first(lambda: stack.enter_context(locked(folder)))
-        # After the lock, because another process may have finished a run in the meantime.
+        # Check after locking, because another process may have finished a run in the meantime.
         world.from_first(lambda: check_free([folder], overwrite=overwrite or resume))
-        # Validate the config before an old run is deleted.
+        # This checks the config; do so before an old run is deleted.
         prepared = prepare_run(config, data, world)
         saved = world.from_first(lambda: read_state(folder) if resume else None)
         if saved is not None:
@@ -119,7 +119,7 @@ def run_in_folder(
 
 
 def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
-    """Clear ``folder`` for a new run, or cut the records of a resumed run back to the saved epochs."""
+    """Clear ``folder`` for a new run; for a resumed run, remove the records of epochs after the saved state."""
     if not is_new:
         if changed_keys((folder / CONFIG).read_text(encoding="utf-8"), run.config):
             for name in (RESULT, "report.html"):
@@ -134,7 +134,7 @@ def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
 
 
 def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector | None) -> None:
-    """Write the result after everything else is on disk, because the result marks a run as finished."""
+    """Write ``result`` when everything else is on disk, because the result file marks a run as finished."""
     if selector is not None:
         kept = [selector.folder / epoch.file for epoch in selector.epochs if epoch.file is not None]
         flush_paths([*filter(Path.exists, kept), selector.folder / checkpoint_files.MANIFEST, selector.folder])
@@ -143,13 +143,13 @@ def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector 
 
 
 HooksOf = Callable[[RunConfig, Path], AbstractContextManager[Sequence[Hook]]]
-"""A function that opens the hooks of a run, such as its progress bar."""
+"""A function of a config and a folder that returns a context with the hooks of the run, such as a progress bar."""
 
 
 def finish_in_folder(
     config: RunConfig, data: DataSplits, folder: Path, make_hooks: HooksOf, *, overwrite: bool = False
 ) -> None:
-    """Train a run, unless ``folder`` has its finished run; resume an interrupted run, unless ``overwrite`` is true."""
+    """Train the run of ``config`` in ``folder``, or resume it; if it is finished, do nothing unless ``overwrite``."""
     is_begun = (folder / CONFIG).exists() and not overwrite
     if not is_begun or not is_finished(resolved_config(config, data), folder):
         with make_hooks(config, folder) as hooks:
@@ -159,7 +159,7 @@ def finish_in_folder(
 def sweep(
     configs: Sequence[RunConfig], data_root: Path, out: Path, *, overwrite: bool = False
 ) -> Iterator[tuple[RunConfig, list[Record]]]:
-    """Train each config in ``out/<name>``, in parallel; yield each config with its records when its run is finished."""
+    """Train each config in ``out/<name>``, in parallel; yield the config and the records of each finished run."""
     yield from run_in_processes(partial(_run_records, data_root=data_root, out=out, overwrite=overwrite), configs)
 
 

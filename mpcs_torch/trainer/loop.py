@@ -1,4 +1,4 @@
-"""The training loop: batches, optimizer steps, and epochs that evaluate the model and call the hooks."""
+"""The training loop: batches, optimizer steps, evaluation at each epoch, and hooks (functions called after it)."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -26,19 +26,19 @@ from mpcs_torch.trainer.named_parts import Loss, Step
 
 @dataclass(frozen=True)
 class EvaluatedSplit:
-    """The measurements of a model on a split."""
+    """The metrics, confusion matrix and logits of a model on a split."""
 
     values: dict[str, float]
     """The value of each metric."""
     confusion: Tensor
     """The confusion matrix, int64 (C, C): rows are true classes, columns predicted classes."""
     logits: Tensor
-    """The logits of the samples of this process, (N, C)."""
+    """The logits (N, C) of the samples that this process evaluates."""
 
 
 @dataclass(frozen=True)
 class Evaluator:
-    """A function object that evaluates models on a split; each process evaluates its share of the samples."""
+    """A callable that evaluates a model on ``split``; each process evaluates a share of the samples."""
 
     split: Split
     metrics: MetricSet
@@ -51,7 +51,7 @@ class Evaluator:
 
     @property
     def share(self) -> Split:
-        """The part of the split that this process evaluates."""
+        """The samples of the split that this process evaluates."""
         rows = self.world.rows(len(self.split.labels))
         return self.split if self.world.size == 1 else Split(self.split.inputs[rows], self.split.labels[rows])
 
@@ -72,14 +72,14 @@ class Evaluator:
 
     @torch.no_grad()
     def logits(self, model: nn.Module) -> Tensor:
-        """Compute the logits of the samples of this process, (N, C)."""
+        """Compute the logits (N, C) of the samples that this process evaluates."""
         parts = torch.split(self.share.inputs, self.batch_size)
         batches = [forward_pass(model, inputs, self.precision, self.classes) for inputs in parts]
         return batches[0] if len(batches) == 1 else torch.cat(batches)
 
 
 def model_inputs(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
-    """Compute the inputs of metrics from logits (N, C), with at most one softmax."""
+    """Return the inputs of metrics, by name, from ``logits`` (N, C); ``takes`` has the names that metrics need."""
     inputs: dict[Takes, Tensor] = {"decisions": highest_class(logits)[1], "trials": logits}
     if "probabilities" in takes or "log_probabilities" in takes:
         inputs["log_probabilities"] = log_softmax(logits)
@@ -89,7 +89,7 @@ def model_inputs(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor
 
 
 def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision, classes: int) -> Tensor:
-    """Compute logits (N, C), in float32 if the precision is mixed; raise a `PartError` if their shape is wrong."""
+    """Return the logits (N, C) of ``model``, float32 in mixed precision; raise a `PartError` for another shape."""
     is_mixed = precision == "bf16-mixed"
     with torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
         logits = model(inputs)
@@ -104,8 +104,7 @@ def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision, classes
 class ShuffledBatches:
     """The batches of a split in random order; each iteration is a pass over the split in a new order.
 
-    Published runs used ``DataLoader(TensorDataset(...), batch_size, shuffle=True)``. The order and the draws from the
-    global random generator are the same here, but one call selects all samples of a batch.
+    The order, and the use of the global random generator, are those of ``DataLoader(..., shuffle=True)``.
     """
 
     split: Split
@@ -121,10 +120,10 @@ class ShuffledBatches:
         yield from self.of(self.draw())
 
     def draw(self) -> Tensor:
-        """Draw the order of the samples in a pass, int64 (N,); it is the same in all processes."""
+        """Return a random order of the samples, int64 (N,), which is the same in all processes."""
         size, device = len(self.split.labels), self.split.labels.device
         order = torch.empty(size, dtype=torch.int64)
-        if self.world.is_first:  # the same draws as by DataLoader and RandomSampler before the first batch
+        if self.world.is_first:  # draw the same numbers as DataLoader and RandomSampler before the first batch
             _random_seed()  # a DataLoader draws a seed for workers even if it has none
             order = torch.randperm(size, generator=torch.Generator().manual_seed(_random_seed()))
         order = order.to(device)
@@ -132,7 +131,7 @@ class ShuffledBatches:
         return order
 
     def of(self, order: Tensor, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the inputs and labels of each batch in ``order``, from batch ``start`` on; the last may be smaller."""
+        """Yield inputs and labels of each batch, beginning with batch ``start``; ``order`` (N,) has sample indices."""
         inputs, labels = self.split.inputs, self.split.labels
         for index in torch.split(order, self.batch_size)[start:]:
             yield inputs.index_select(0, index), labels.index_select(0, index)
@@ -144,28 +143,28 @@ def _random_seed() -> int:
 
 @dataclass(frozen=True)
 class MeasuredEpoch:
-    """The measurements of one epoch."""
+    """The metrics and the confusion matrix of one epoch."""
 
     number: int
     """The number of the epoch, counted from 1."""
     values: dict[str, float]
-    """The value of each column of the records."""
+    """The value of each metric, by its column in the records file."""
     confusion: Tensor
     """The confusion matrix on the measured split, int64 (C, C): rows are true classes, columns predicted classes."""
 
     @property
     def record(self) -> dict[str, float]:
-        """The row of this epoch in the records."""
+        """The row of this epoch in the records file, by column."""
         return {"epoch": self.number, **self.values}
 
 
 @dataclass
 class LoopState:
-    """The state of the loop. Hooks may read all of it, and may change the model and the optimizer."""
+    """The state of the training loop. Hooks may read all fields, and may change the model and the optimizer."""
 
     model: nn.Module
     engine: nn.Module
-    """The module to train: the model, or with several processes, a wrapper of the model that exchanges gradients."""
+    """The module to train: ``model``, or with several processes, a wrapper of it that exchanges gradients."""
     optimizer: torch.optim.Optimizer
     loss: Loss
     loss_scale: ConcernLossScale
@@ -173,7 +172,7 @@ class LoopState:
     classes: int
     world: World = ALONE
     clip_norm: float | None = None
-    """The maximum norm of all gradients together."""
+    """The maximum norm of all gradients together; None for no maximum."""
     ramp: MarginRamp | None = None
     """The ramp that raises the margin of the loss after each epoch; None for no ramp."""
     epochs: int = 0
@@ -183,48 +182,47 @@ class LoopState:
     order: Tensor | None = None
     """The order of the samples in the current pass, int64 (N,); None between passes."""
     taken: int = 0
-    """The number of batches of the current pass that have begun."""
+    """The number of batches of the current pass that were yielded."""
     stopped: str | None = None
-    """The reason why the run stopped before its last epoch; None if it did not."""
+    """The reason why the run stopped before its last epoch; None if it did not stop early."""
     average: AveragedModel | None = None
     """A model with a moving average of the weights; None if the config asks for no average."""
 
     @property
     def measured(self) -> nn.Module:
-        """The model that is measured and saved: the average if there is one."""
+        """The model that is evaluated and saved: the averaged model if there is one, otherwise ``model``."""
         return self.model if self.average is None else self.average.module
 
 
 Hook = Callable[[MeasuredEpoch, LoopState], str | None]
-"""A function that is called after each evaluation. If it returns text, the run stops after this epoch, and the text is
-saved as the reason in `RunResult.stopped`. The state of a hook is not saved: a resumed run calls the hook again for the
-epochs since the last saved state."""
+"""A function that is called after each epoch. If it returns text, the run stops, and the text is saved as the reason in
+`RunResult.stopped`. Hooks are not saved: a resumed run calls them again for epochs after the last saved state."""
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run that is ready to start, whose config has been validated against the data."""
+    """A training run that is ready to start."""
 
     config: RunConfig
-    """The config, in which the defaults that depend on the data are filled in."""
+    """The config, with the defaults that depend on the data."""
     state: LoopState
     batches: ShuffledBatches
     data: DataSplits
-    """The samples, on the run's device."""
+    """The samples, on the device of the run."""
     evaluator: Evaluator
     """The evaluator that is called at each epoch."""
     test_evaluator: Evaluator | None
-    """The evaluator of the test split, called at each epoch if the config has ``epochs.test``; else None."""
+    """The evaluator of the test split at each epoch; None unless the config has ``epochs.test``."""
     scheduler: Step | None = None
-    """The function that steps the scheduler of the config; None without a scheduler."""
+    """The function that steps the learning-rate scheduler; None without a scheduler."""
 
     def start(
         self, hooks: Sequence[Hook] = (), after_step: Callable[["PreparedRun"], None] = lambda _: None
     ) -> LoopState:
-        """Train to the last epoch, and return the state.
+        """Train to the last epoch, and return the state of the loop.
 
-        At each epoch, step the scheduler and the loss scale, then call ``hooks`` one after the other. Between two
-        optimizer steps, call ``after_step``, which may save the run.
+        At each epoch, evaluate the model, step the scheduler, update the loss scale, and call ``hooks`` in order. Call
+        ``after_step`` (which may save the run) after each optimizer step but the last.
         """
         epochs, state = self.config.epochs, self.state
         for step, batch in self._remaining_batches():
@@ -241,14 +239,14 @@ class PreparedRun:
         return state
 
     def _ends_epoch(self, step: int) -> bool:
-        """Return whether an epoch is measured at ``step``, the number of a step in its pass, counted from 0."""
+        """Return whether the model is evaluated at ``step``, counted from 0 in each pass over the samples."""
         epochs, batches = self.config.epochs, len(self.batches)
         if epochs.unit == "step":
             return step % epochs.every == 0
         return step + 1 == batches and (self.state.steps + 1) % (epochs.every * batches) == 0
 
     def _remaining_batches(self) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
-        """Yield each remaining batch of all passes, after the number of the batch in its pass, counted from 0."""
+        """Yield the remaining batches of all passes: the number of the batch in its pass, from 0, and the batch."""
         state = self.state
         while state.epochs < self.config.epochs.count and state.stopped is None:
             if state.order is None:
@@ -272,7 +270,7 @@ class PreparedRun:
         if self.state.ramp is not None:
             self.state.ramp.step()
         loss_scale = self.config.training.loss_scale
-        if loss_scale is not None and isfinite(values[loss_scale]):  # a diverged run keeps its scale
+        if loss_scale is not None and isfinite(values[loss_scale]):  # do not update the scale of a diverged run
             self.state.loss_scale.update(values[loss_scale])
         reasons = [hook(epoch, self.state) for hook in hooks]
         for reason in reasons:
@@ -283,7 +281,7 @@ class PreparedRun:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Use the kernels that the config allows; turn an error of a custom part into a `PartError` that names it."""
+        """Enable oneDNN only if the config does; turn an error in the user's code into a `PartError`."""
         backend: Any = torch.backends.mkldnn  # PyTorch's context manager sets more than this flag, and warns
         before, backend.enabled = backend.enabled, self.config.device.onednn
         try:
@@ -297,7 +295,7 @@ class PreparedRun:
 
 
 def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
-    """Take one optimizer step on the scaled loss of a batch of inputs (N, ...) and labels (N,)."""
+    """Take one optimizer step with the scaled loss of ``inputs`` (N, ...) and labels ``target`` (N,)."""
     world, share = state.world, state.world.rows(len(target))
     state.optimizer.zero_grad()
     logits = forward_pass(state.engine, inputs[share], state.precision, state.classes)

@@ -1,4 +1,4 @@
-"""Models, losses, optimizers and learning-rate schedulers by name; a config sets their keyword-only arguments."""
+"""Models, losses, optimizers and learning-rate schedulers by name; a config sets their keyword arguments."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
@@ -17,14 +17,14 @@ from mpcs_torch.learning.recommended import margin_loss
 
 
 class MLP(nn.Sequential):
-    """A network with one hidden layer of ReLUs on the flattened input: (N, *input_shape) to logits (N, num_classes)."""
+    """A network with one hidden layer (ReLU), from inputs (N, *input_shape) to logits (N, num_classes)."""
 
     def __init__(self, input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 32) -> None:
         super().__init__(nn.Flatten(), nn.Linear(prod(input_shape), hidden), nn.ReLU(), nn.Linear(hidden, num_classes))
 
 
 class DigitsCNN(nn.Sequential):
-    """CNN-D, for DIGITS: (N, 1, 8, 8) to logits (N, num_classes)."""
+    """The network CNN-D of the MPCS paper, for DIGITS: from images (N, 1, 8, 8) to logits (N, num_classes)."""
 
     def __init__(self, input_shape: Sequence[int], num_classes: int) -> None:
         _check_shape(input_shape, (1, 8, 8), "cnn_d")
@@ -47,7 +47,7 @@ class DigitsCNN(nn.Sequential):
 
 
 class MNISTCNN(nn.Sequential):
-    """CNN-M, for MNIST: (N, 1, 28, 28) to logits (N, num_classes)."""
+    """The network CNN-M of the MPCS paper, for MNIST: from images (N, 1, 28, 28) to logits (N, num_classes)."""
 
     def __init__(self, input_shape: Sequence[int], num_classes: int) -> None:
         _check_shape(input_shape, (1, 28, 28), "cnn_m")
@@ -71,7 +71,7 @@ def _check_shape(shape: Sequence[int], needed: tuple[int, ...], name: str) -> No
 
 
 class _LastStep(nn.Module):
-    """A recurrent network and a linear layer on its last step: (N, steps, features) to logits (N, num_classes)."""
+    """A recurrent network and a linear layer on its last step: from (N, steps, features) to logits (N, num_classes)."""
 
     def __init__(self, recurrent: nn.RNNBase, num_classes: int) -> None:
         super().__init__()
@@ -87,14 +87,14 @@ class _LastStep(nn.Module):
 def rnn(
     input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 256, layers: PositiveInt = 3
 ) -> nn.Module:
-    """Make an Elman network (tanh) over (steps, features)."""
+    """Make an Elman network (tanh) from inputs (N, steps, features) to logits (N, num_classes)."""
     return _LastStep(nn.RNN(_features(input_shape), hidden, layers, batch_first=True), num_classes)
 
 
 def lstm(
     input_shape: Sequence[int], num_classes: int, *, hidden: PositiveInt = 128, layers: PositiveInt = 1
 ) -> nn.Module:
-    """Make an LSTM over (steps, features)."""
+    """Make an LSTM from inputs (N, steps, features) to logits (N, num_classes)."""
     return _LastStep(nn.LSTM(_features(input_shape), hidden, layers, batch_first=True), num_classes)
 
 
@@ -112,13 +112,13 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "rnn": rnn,
     "lstm": lstm,
 }
-"""The models by name; each is called with the shape of one input, the number of classes and the config's keywords."""
+"""The models by name. Each takes the shape of one input, the number of classes, and keywords from the config."""
 
 
 Portion = Annotated[float, Field(ge=0, le=1)]
 Weight = Annotated[float, Field(gt=0, le=1)]
 Loss = Callable[[Tensor, Tensor], Tensor]
-"""A function of logits (N, C) and labels (N,) that returns the mean over the batch."""
+"""A function of logits (N, C) and labels (N,) that returns the mean loss of the batch, a scalar."""
 
 
 def cross_entropy(concern: ConcernSpec, *, label_smoothing: Portion = 0.0) -> Loss:  # noqa: ARG001  # ignores the concern
@@ -133,7 +133,7 @@ def concern_loss(
     label_smoothing: Portion = 0.0,
     released: Weight | None = None,
 ) -> Loss:
-    """Make a `ConcernLoss` from ``concern``; ``released``, if given, is the weight of released pairs."""
+    """Make a `ConcernLoss` from ``concern``; ``released``, unless None, is the weight of tolerable errors."""
     return ConcernLoss(_penalties(concern, released), concern_share=concern_share, label_smoothing=label_smoothing)
 
 
@@ -149,14 +149,14 @@ def softmax_margin(
     label_smoothing: Portion = 0.0,
     released: Weight | None = None,
 ) -> Loss:
-    """Make a `SoftmaxMarginLoss` from ``concern``; ``released``, if given, is the weight of released pairs."""
+    """Make a `SoftmaxMarginLoss` from ``concern``; ``released``, unless None, is the weight of tolerable errors."""
     return SoftmaxMarginLoss(_penalties(concern, released), margin=margin, label_smoothing=label_smoothing)
 
 
 def recommended(
     concern: ConcernSpec, *, margin: Annotated[float, Field(ge=0)] = 4.0, label_smoothing: Portion = 0.0
 ) -> Loss:
-    """Make a loss of the recommended recipe: a `SoftmaxMarginLoss` without a margin for released pairs."""
+    """Make the `SoftmaxMarginLoss` of the recommended recipe, without a margin for tolerable (released) errors."""
     return margin_loss(concern, margin, label_smoothing)
 
 
@@ -171,7 +171,7 @@ LOSSES: dict[str, Callable[..., Loss]] = {
     "recommended": recommended,
     "generalized_mean": generalized_mean,
 }
-"""The functions that make losses, by name; each is called with the `ConcernSpec` of the run."""
+"""The functions that make losses, by name. Each takes the `ConcernSpec` of the run, and keywords from the config."""
 
 
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -202,18 +202,18 @@ def sgd(
 
 
 OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"adam": adam, "adamw": adamw, "sgd": sgd}
-"""The functions that make optimizers, by name; each is called with the weights of the model and the learning rate."""
+"""The functions that make optimizers, by name. Each takes the model's weights, the learning rate, and keywords."""
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Directions = Mapping[str, Direction]
-"""The direction of each metric of the run."""
+"""Whether each metric of the run is better when lower ("min") or higher ("max"), by name."""
 Step = Callable[[Mapping[str, float]], None]
-"""A function that steps a scheduler with the values of an epoch. If it has ``state_dict`` and ``load_state_dict``, its
-state, of tensors and plain values, is saved with the run."""
+"""A function that steps a learning-rate scheduler; its argument has the metrics of an epoch. If it has ``state_dict``
+and ``load_state_dict``, its state is saved with the run."""
 
 
 class EpochStep:
-    """Step a torch ``scheduler`` with the value of the metric ``score``, or without a value if ``score`` is None."""
+    """Step a torch ``scheduler`` with the value of the metric ``score``; without a value if ``score`` is None."""
 
     def __init__(self, scheduler: LRScheduler, score: str | None = None) -> None:
         self.scheduler, self.score = scheduler, score
@@ -231,7 +231,7 @@ def cosine(
     *,
     warmup_epochs: NonNegativeInt = 0,
 ) -> Step:
-    """Anneal the learning rate to 0 along a cosine over the epochs of the run, after a linear warmup."""
+    """Make a scheduler that lowers the learning rate to 0 along a cosine, times a linear ramp in ``warmup_epochs``."""
     parts: list[LRScheduler] = [CosineAnnealingLR(optimizer, T_max=epochs)]
     if warmup_epochs:
         parts.append(LinearLR(optimizer, start_factor=1 / (warmup_epochs + 1), total_iters=warmup_epochs))
@@ -247,7 +247,7 @@ def plateau(
     factor: Annotated[float, Field(gt=0, lt=1)] = 0.5,
     patience: NonNegativeInt = 3,
 ) -> Step:
-    """Lower the learning rate when the metric ``score`` of the epochs stops improving."""
+    """Make a scheduler that multiplies the learning rate by ``factor`` when the metric ``score`` stops improving."""
     scheduler = ReduceLROnPlateau(optimizer, mode=directions[score], factor=factor, patience=patience)
     return EpochStep(scheduler, score)
 
@@ -265,13 +265,12 @@ def mpcs_lr(
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     warmup_steps: NonNegativeInt = 0,
 ) -> Step:
-    """Scale the learning rate by `MPCSLR` with ``score``, a metric of the epoch that is better when lower."""
+    """Make an `MPCSLR`, which scales the learning rate by ``score``, a metric that is better when lower."""
     settings: dict[str, Any] = {"power": power, "smoothing": smoothing, "warmup_steps": warmup_steps}
     settings |= {"reference": reference, "lowest": lowest, "highest": highest}
     return EpochStep(MPCSLR(optimizer, **settings), score)
 
 
 SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}
-"""The functions that make schedulers; each is called with the optimizer, the number of epochs and the directions.
-
-A function whose rates do not depend on the number of epochs names it ``_epochs``. Its runs can then be extended."""
+"""The functions that make schedulers. Each takes the optimizer, the number of epochs and the `Directions`. If the
+argument for epochs is named ``_epochs``, rates do not depend on it, and runs can be extended."""

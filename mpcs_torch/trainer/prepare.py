@@ -1,4 +1,4 @@
-"""Prepare a run from its config: seed, batches, model, optimizer and metrics."""
+"""Prepare a training run from its config: seed, batches, model, optimizer and metrics."""
 
 import itertools
 import os
@@ -21,10 +21,10 @@ from mpcs_torch.trainer.loop import Evaluator, LoopState, PreparedRun, ShuffledB
 
 
 def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> PreparedRun:
-    """Seed the generators, and make batches, model, optimizer and metrics.
+    """Seed PyTorch's random generator, make batches, model, optimizer and metrics, and return the run.
 
     Raises:
-        ConfigError: If the config does not fit the data, a split is missing, or the accelerator is unavailable.
+        ConfigError: If the config does not match the data, a split is missing, or the accelerator is unavailable.
     """
     config = resolved_config(config, data)
     concern = config.score.concern.spec(data.class_names)
@@ -32,7 +32,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     training, epochs = config.training, config.epochs
     batch_size = len(data.train.labels) if training.batch_size == "all" else training.batch_size
 
-    # Replays of published runs need this order of random draws, with no other draw in between.
+    # To reproduce published runs, keep the order of all uses of the random generator below.
     torch.manual_seed(config.seed)
     dtype = torch.float64 if config.device.precision == "64-true" else torch.float32
     on_device = data.to(device, dtype)
@@ -48,7 +48,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
     with _config_errors(f"{config.name}: training.optimizer"):
         optimizer = training.optimizer.make(model.parameters(), training.learning_rate)
     measured = on_device.train
-    if epochs.batches is not None:  # drawn even if validation samples are measured
+    if epochs.batches is not None:  # uses the random generator, so do it even if validation samples are measured
         inputs, labels = zip(*itertools.islice(batches, epochs.batches), strict=True)
         measured = Split(torch.cat(inputs), torch.cat(labels))
     if epochs.samples == "validation":
@@ -87,7 +87,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
 def make_metrics(
     config: RunConfig, data: DataSplits, device: torch.device, *, only: Collection[str] | None = None
 ) -> MetricSet:
-    """Make the metrics of a run, or only those that ``only`` names."""
+    """Make the metrics of ``config`` for the classes of ``data``; unless None, ``only`` has the names to make."""
     entries = [metric.entry() for metric in config.metrics if only is None or metric.name in only]
     settings = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
     with _config_errors(f"{config.name}: metrics"):
@@ -96,7 +96,7 @@ def make_metrics(
 
 @contextmanager
 def _config_errors(place: str) -> Iterator[None]:
-    """Turn an error of a part into a `ConfigError` whose message begins with ``place`` and whose cause is the error."""
+    """Turn an error into a `ConfigError` that begins with ``place``; keep errors of communication between processes."""
     try:
         yield
     except Exception as error:
@@ -107,7 +107,7 @@ def _config_errors(place: str) -> Iterator[None]:
 
 
 def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
-    """Set k and t of MPCS, which depend on the data; raise a `ConfigError` if the score section does not fit them."""
+    """Return ``config`` with the MPCS settings k and t for ``data``; raise a `ConfigError` if they do not match."""
     score, classes = config.score, len(data.class_names)
     try:
         concern = score.concern.spec(data.class_names)

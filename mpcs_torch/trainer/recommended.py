@@ -1,4 +1,4 @@
-"""Run the recommended recipe: train its models, choose one, and compare it with a plain run as ``mpcs demo`` does."""
+"""Train the models of the recommended recipe, choose one, and compare it with a plain run (``mpcs demo``)."""
 
 import json
 import warnings
@@ -30,11 +30,11 @@ from mpcs_torch.trainer.result import evaluator_on, open_trained
 from mpcs_torch.trainer.resume import check_resumable
 
 CHOICE, RULE = "recommended.json", "rule.pt"
-"""The names of two files: the choice as JSON, and the fitted decision rule."""
+"""The names of the files of the chosen model (JSON), and of its fitted decision rule."""
 
 
 def recipe_runs(config: RunConfig) -> dict[str, RunConfig]:
-    """Return the config of each run of the recipe, by the name of its loss."""
+    """Return the config of each run of the recommended recipe, by the name of the loss."""
     runs = {}
     for name, (margin, smoothing) in LOSSES.items():
         loss = {"name": "recommended", "margin": margin, "label_smoothing": smoothing}
@@ -47,7 +47,7 @@ def recipe_runs(config: RunConfig) -> dict[str, RunConfig]:
 
 
 def train_recommended(config: RunConfig, data: DataSplits, folder: Path, make_hooks: HooksOf) -> Recommendation:
-    """Finish all runs of the recipe in ``folder``, choose a model on validation samples, and write it with its rule."""
+    """Train all unfinished runs of the recipe in ``folder``, choose a model by validation, and write the choice."""
     assert config.recommended is not None
     settings = config.recommended
     concern = config.score.concern.spec(data.class_names)
@@ -75,7 +75,7 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: Path, make_ho
 
 
 def write_choice(choice: Recommendation, folder: Path) -> None:
-    """Write the choice and its decision rule to ``folder``."""
+    """Write ``choice`` as JSON, and its decision rule, to ``folder``."""
     choice.rule.save(folder / RULE, overwrite=True)
     plain = {"loss": choice.name, "factor": choice.factor, "summary": choice.summary, "rule": RULE}
     text = json.dumps({**plain, "options": choice.options.records()}, indent=2)
@@ -84,14 +84,14 @@ def write_choice(choice: Recommendation, folder: Path) -> None:
 
 SEEDS = range(20)
 LIMIT = Limit(0.01, confidence=0.9)
-"""The limit on dangerous errors if samples may be referred."""
+"""The limit on dangerous errors if samples may be referred to a person."""
 MAX_ACCURACY_LOSS = 0.0005
-"""The largest loss of accuracy that the choice may cause: so small that both runs have nearly equal accuracy."""
+"""The maximum loss of validation accuracy, compared with the plain run, of the chosen model."""
 RECOMMENDED, WITH_REFERRAL = "recommended", ", with referral"
 
 
 class Tally(NamedTuple):
-    """The counts of test samples for one seed."""
+    """Counts for one seed: dangerous errors, all errors, decided (not referred) samples, and all test samples."""
 
     dangerous: int
     errors: int
@@ -105,13 +105,13 @@ class SeedResult(NamedTuple):
     target: Tensor
     """The true classes, int64 (N,)."""
     decisions: dict[str, Tensor]
-    """The decisions, int64 (N,), by the name of the loss and rule; -1 is a referral."""
+    """The decisions, int64 (N,), by the name of the model and rule; -1 is a referral."""
     risks: dict[str, tuple[Tensor, Tensor]]
-    """The decisions without referral, (N,), and the estimated risk of each decision, (N,), by the name of the run."""
+    """The decisions without referral, (N,), and their estimated risks, (N,), by the name of the model."""
 
 
 class Effect(NamedTuple):
-    """A difference or a relative change over seeds, and its 95 % interval."""
+    """A difference or relative change of mean counts over seeds, and the ends of its 95 % interval."""
 
     value: float
     low: float
@@ -120,24 +120,24 @@ class Effect(NamedTuple):
 
 @dataclass(frozen=True)
 class Demonstration:
-    """The test results of both runs, with and without referral, over seeds."""
+    """The test results of the plain and of the recommended run, with and without referral, for each seed."""
 
     concern: ConcernSpec
     seeds: list[SeedResult] = field(default_factory=list)
 
     def tallies(self, name: str) -> list[Tally]:
-        """Return a `Tally` of the test samples for each seed; ``name`` is a key of `SeedResult.decisions`."""
+        """Return the counts of test samples for each seed; ``name`` is a key of `SeedResult.decisions`."""
         classes, pairs = len(self.concern.classes), self.concern.dangerous_pairs()
         details = [checked_counts(seed.decisions[name], seed.target, None, classes, pairs, None) for seed in self.seeds]
         return [Tally(*map(int, counts)) for counts in details]
 
     def mean(self, name: str, count: str, per: str | None = None) -> float:
-        """Return the mean over seeds of the field ``count`` of the tallies, or of its ratio to the field ``per``."""
+        """Return the mean over seeds of the `Tally` field ``count``, divided by the field ``per`` unless None."""
         ratios = [getattr(t, count) / (1 if per is None else getattr(t, per)) for t in self.tallies(name)]
         return fmean(ratios)
 
     def effect(self, compare: Callable[[Tensor, Tensor], Tensor], count: str) -> Effect:
-        """Apply ``compare`` to the mean counts of the recommended and the plain run, with a jackknife interval."""
+        """Return ``compare`` of the mean ``count`` of the recommended and the plain run, with a jackknife interval."""
         counts = [[getattr(tally, count) for tally in self.tallies(name)] for name in (RECOMMENDED, PLAIN)]
         by_seed = torch.tensor(counts, dtype=torch.float64)
         _, low, high = jackknife_interval(
@@ -146,19 +146,19 @@ class Demonstration:
         return Effect(*(float(value) for value in (compare(*by_seed.mean(dim=1)), low, high)))
 
     def confusion(self, name: str) -> Tensor:
-        """Return the confusion matrix without referral, summed over seeds, int64 (C, C); rows are true classes."""
+        """Return the confusion matrix of the run ``name``, summed over seeds, int64 (C, C); rows are true classes."""
         target = torch.cat([seed.target for seed in self.seeds])
         decisions = torch.cat([seed.decisions[name] for seed in self.seeds])
         return confusion_matrix(decisions, target, num_classes=len(self.concern.classes)).long()
 
     def curve(self, name: str) -> RiskCoverage:
-        """Compute dangerous errors per decided sample against coverage, over the samples of all seeds."""
+        """Return dangerous errors per decided sample against coverage, for the run ``name`` and all seeds."""
         decisions, risks = (torch.cat(parts) for parts in zip(*(seed.risks[name] for seed in self.seeds), strict=True))
         target = torch.cat([seed.target for seed in self.seeds])
         return risk_coverage_curve(risks, self.concern.dangerous_pairs()[target, decisions])
 
     def table(self) -> Table:
-        """Return a table of means over seeds, with a row for each loss and rule."""
+        """Return a table of means over seeds, with a row for each model and rule."""
         header = ["", "decided", "right, of those decided", "errors", "dangerous errors", "dangerous per sample"]
         rows = []
         for name in self.seeds[0].decisions:
@@ -170,12 +170,12 @@ class Demonstration:
 
 
 def demo_concern() -> ConcernSpec:
-    """Return the concern of the demonstration."""
+    """Return the costs of errors in the demonstration."""
     return load_packaged_config("experiments/demo").score.concern.spec([str(digit) for digit in range(10)])
 
 
 def train_and_decide(seed: int) -> SeedResult:
-    """Train the models of the recipe with a seed, choose one on validation samples, and decide test samples."""
+    """Train the models of the recipe with ``seed``, choose one on validation samples, and decide test samples."""
     seeded = [f"{key}={seed}" for key in ("seed", "data.split_seed", "data.validation_seed")]
     config, concern = load_packaged_config("experiments/demo", seeded), demo_concern()
     data = config.data.load(Path())
@@ -203,7 +203,7 @@ def train_and_decide(seed: int) -> SeedResult:
 
 
 def demonstrate(advance: Callable[[], None]) -> Demonstration:
-    """Train and decide with each seed, in parallel, and call ``advance`` after each seed."""
+    """Return the test results of 20 seeds, trained in parallel; call ``advance`` after each seed."""
     results = {}
     for seed, result in run_in_processes(train_and_decide, SEEDS):
         results[seed] = result

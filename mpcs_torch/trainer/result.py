@@ -1,4 +1,4 @@
-"""Write and read the records of a run, measure its result, and read finished runs from their folders."""
+"""Write and read the records (metrics of each epoch) of a run, measure its result, and read finished runs."""
 
 import csv
 import json
@@ -29,16 +29,16 @@ from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.resume import FOLDER, open_selector
 
 Record = dict[str, float]
-"""The values of an epoch by column."""
+"""The metrics of an epoch, by column of the records file."""
 
 
 class ResultError(MpcsError, ValueError):
-    """A records file or a result file of a run that is missing or invalid."""
+    """An error because a records file or result file is missing or invalid."""
 
 
 @contextmanager
 def record_writer(path: Path, columns: Sequence[str], *, append: bool = False) -> Iterator[Hook]:
-    """Yield a hook that writes the row of each epoch immediately, so that an interrupted run keeps its measurements."""
+    """Yield a hook that writes a row to the CSV file ``path`` immediately after each epoch."""
     with path.open("a" if append else "x", buffering=1, newline="", encoding="utf-8") as file:  # by lines
         writer = csv.DictWriter(file, ["epoch", *columns], lineterminator="\n")
         if not append:
@@ -51,12 +51,12 @@ def record_writer(path: Path, columns: Sequence[str], *, append: bool = False) -
 
 
 def read_records(path: Path) -> list[Record]:
-    """Read the records file of a run, or a published records file, which has fewer columns.
+    """Return the rows of a records file, from a run or published (with fewer columns).
 
-    A last line without a newline, from an interrupted run, is ignored because its last number may be truncated.
+    A last line without a newline, from an interrupted run, is ignored, because its last number may be truncated.
 
     Raises:
-        ResultError: If the file is not UTF-8 text, has no header, or lacks a number in a complete row.
+        ResultError: If the file is not UTF-8 text, has no header, or has a complete row with a missing number.
     """
     try:
         *lines, cut = path.read_text(encoding="utf-8").split("\n")
@@ -86,9 +86,9 @@ def _record(path: Path, line: int, columns: Sequence[str], text: str) -> Record:
 
 
 def recorded_directions(folder: Path, columns: Collection[str]) -> dict[str, Direction]:
-    """Return the direction of each column of a run, if it is known from the run's ``config.yaml`` or the register.
+    """Return whether each of ``columns`` is better when lower ("min") or higher ("max"), if known.
 
-    The config is read as plain YAML, without importing the modules that it names.
+    The sources are ``config.yaml`` in ``folder`` and the built-in metrics. No code that the config names is run.
     """
     known = {name: entry.direction for name, entry in BY_NAME.items()}
     config = folder / "config.yaml"
@@ -104,16 +104,16 @@ def recorded_directions(folder: Path, columns: Collection[str]) -> dict[str, Dir
 
 
 FILE = "result.json"
-"""The name of the result file in the run's folder."""
+"""The name of the result file in the folder of a run."""
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """The result of a run: the picked epoch and its metrics."""
+    """The result of a run: the epoch whose model is picked, and its metrics."""
 
     epoch: int
     reason: str
-    """The reason why this epoch was picked."""
+    """The reason why ``epoch`` was picked."""
     values: dict[str, dict[str, float]]
     """The value of each metric of the run, by split: train, validation (if there is one) and test."""
     diverged: bool = False
@@ -128,16 +128,16 @@ class RunResult:
         return Table(["metric", *self.values], rows)
 
     def plain(self) -> dict[str, Any]:
-        """Return the content of the result file, without ``stopped`` if that is None."""
+        """Return the content of the result file: all fields by name, but not ``stopped`` if it is None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def write(self, folder: Path) -> None:
-        """Write the result to the run's folder."""
+        """Write the result file to ``folder``."""
         replace_text(folder / FILE, json.dumps(self.plain(), indent=1) + "\n")
 
 
 def read_result(folder: Path) -> RunResult:
-    """Read the result of a run; raise a `ResultError` if it is missing or invalid."""
+    """Read the result file in ``folder``; raise a `ResultError` if the file is missing or invalid."""
     path = folder / FILE
     if not path.is_file():
         raise ResultError(f"{folder} has no {FILE}: finish the run first, `mpcs train --resume {folder}`")
@@ -148,10 +148,10 @@ def read_result(folder: Path) -> RunResult:
 
 
 def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> RunResult:
-    """Measure the picked checkpoint on every split, then restore the last weights. Only rank 0 has a selector."""
+    """Evaluate the model that ``selector`` picks (only rank 0 has one) on all splits, then restore the last weights."""
     world, model = run.state.world, run.state.measured
     final = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    # Rank 0 shares its weights, because buffers (of batch norm, for example) and devices differ between processes.
+    # Buffers (of batch norm, for example) differ between processes, so rank 0 sends its weights to the others.
     last = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
     epoch, reason, picked = world.from_first(lambda: _pick(run, selector, last))
     model.load_state_dict(picked)
@@ -168,7 +168,7 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
 def _pick(
     run: PreparedRun, selector: CheckpointSelector | None, last: dict[str, Any]
 ) -> tuple[int, str, dict[str, Any]]:
-    """Return the picked epoch, the reason for the pick and the weights; the last epoch if ``selector`` picks none."""
+    """Return the picked epoch, the reason and the weights; without a pick by ``selector``, those of the last epoch."""
     if selector is None:
         return run.state.epochs, "the last epoch, because the run has no selector", last
     if selector.best is None:
@@ -188,22 +188,22 @@ def _pick(
 
 
 def evaluator_on(run: PreparedRun, split: Split) -> Evaluator:
-    """Return a copy of the evaluator of ``run`` that measures on ``split`` instead."""
+    """Return a copy of the evaluator of ``run`` that evaluates models on ``split`` instead."""
     return replace(run.evaluator, split=split, batch_size=min(len(split.labels), run.evaluator.batch_size))
 
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A finished run with its data."""
+    """A finished run, read from its folder, with its data."""
 
     folder: Path
     config: RunConfig
     records: list[Record]
     result: RunResult
     prepared: PreparedRun
-    """The run before training, with its data."""
+    """The run as before training, with its data."""
     selector: CheckpointSelector | None
-    """The selector of the checkpoints; None if the run has none."""
+    """The selector, which reads checkpoints; None if the run has no checkpoints."""
 
     @property
     def class_names(self) -> list[str]:
@@ -212,7 +212,7 @@ class TrainedRun:
 
     @property
     def concern(self) -> ConcernSpec:
-        """The costs of errors."""
+        """The cost of each error."""
         return self.config.score.concern.spec(self.class_names)
 
     @property
@@ -221,19 +221,19 @@ class TrainedRun:
         return self.prepared.data.test
 
     def picks(self) -> dict[str, int]:
-        """Return the epoch that each metric with a direction would pick alone; in a tie, the first of the epochs."""
+        """Return the first epoch with the best value of each metric of which "min" or "max" is known to be better."""
         epochs = [Epoch(int(record["epoch"]), record) for record in self.records]
         directions = self.directions()
         picked = SelectionRule(next(iter(directions)), directions).picked_by_each(epochs) if directions else {}
         return {column: epoch.number for column, epoch in picked.items()}
 
     def directions(self) -> Mapping[str, Direction]:
-        """Return the direction of each column of the records that has a direction."""
+        """Return whether each metric in the records is better when lower ("min") or higher ("max"), if known."""
         return {name: way for name, way in self.config.directions.items() if name in self.records[0]}
 
     @torch.no_grad()
     def logits(self, split: Split, epoch: int) -> Tensor | None:
-        """Compute the logits (N, C) of ``split`` from the checkpoint of ``epoch``; return None if it was not kept."""
+        """Return the logits (N, C) of the model of ``epoch`` on ``split``; None if no checkpoint was kept."""
         saved = [] if self.selector is None else self.selector.epochs
         if self.selector is None or not any(one.number == epoch and one.file is not None for one in saved):
             return None
@@ -248,10 +248,10 @@ class TrainedRun:
 
 
 def open_trained(folder: Path, data: Path | DataSplits) -> TrainedRun:
-    """Read the finished run in ``folder``, and import its custom parts; ``data`` is its data set, or the data root.
+    """Read the finished run in ``folder``, and import its custom code; ``data`` is its data set, or the data folder.
 
     Raises:
-        MpcsError: If a file of the run is missing or invalid, or the data are missing.
+        MpcsError: If a file of the run, or a data set, is missing or invalid.
     """
     result = read_result(folder)
     config = load_config(folder / "config.yaml")

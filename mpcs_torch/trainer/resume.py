@@ -1,4 +1,4 @@
-"""Save the checkpoints and the state of a run, and resume it."""
+"""Save the checkpoints and the state of a training run, and resume the run from its state."""
 
 import signal
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun
 
 FOLDER = "checkpoints"
-"""The folder of checkpoints inside the run's folder."""
+"""The name of the folder of checkpoints in the folder of a run."""
 
 
 def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | None:
-    """Open the checkpoint selector of a run, with the epochs in ``run_folder``; None if the config has no selector."""
+    """Open the checkpoint selector of the run in ``run_folder``; return None if ``config`` has no selector."""
     selector = config.selector
     if selector is None:
         return None
@@ -41,16 +41,13 @@ def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | N
 
 
 def selector_hook(selector: CheckpointSelector | None) -> Hook:
-    """Return a hook that updates ``selector`` (None except in rank 0) and stops the run when its patience ends.
-
-    The selector records all epochs, so a resumed run stops at the same epoch as an uninterrupted one.
-    """
+    """Return a hook that adds each epoch to ``selector`` (unless None), and stops the run when its patience ends."""
 
     def select(epoch: MeasuredEpoch, state: LoopState) -> str | None:
         if selector is None:
             return None
         selector.update(lambda: checkpoint(state), epoch=epoch.number, **epoch.values)
-        is_repeated = epoch.number != selector.last_epoch  # the run was killed after it had recorded later epochs
+        is_repeated = epoch.number != selector.last_epoch  # a resumed run repeats epochs that the selector knows
         if is_repeated or selector.best is None or not selector.should_stop:
             return None
         best, patience = selector.best.number, selector.patience
@@ -60,7 +57,7 @@ def selector_hook(selector: CheckpointSelector | None) -> Hook:
 
 
 def checkpoint(state: LoopState) -> dict[str, Any]:
-    """Return the content of a checkpoint of ``state``, as tensors and plain values."""
+    """Return the content of a checkpoint, as tensors and plain values, from the loop's ``state``."""
     return {
         "model": state.measured.state_dict(),
         "optimizer": state.optimizer.state_dict(),
@@ -72,26 +69,26 @@ def checkpoint(state: LoopState) -> dict[str, Any]:
 
 COUNT = "epochs.count"
 FILE = "resume.pt"
-"""The saved state in the run's folder; a finished run keeps it, so that it can be trained longer."""
+"""The name of the file of the saved state. A finished run keeps the file, so that the run can be trained longer."""
 
 
 class StoppedError(MpcsError, RuntimeError):
-    """The run received a signal to stop, and saved its state."""
+    """An error that ends a run which received a signal to stop, after its state was saved."""
 
     exit_status = 128 + signal.SIGTERM
 
 
 class RunKeeper:
-    """Save a run every few seconds, and when the process is interrupted (Ctrl-C) or terminated (SIGTERM)."""
+    """Save a run every ``seconds`` to ``folder``, and when it is interrupted (Ctrl-C) or terminated (SIGTERM)."""
 
     def __init__(self, folder: Path, seconds: float) -> None:
         self.folder, self.seconds = folder, seconds
         self._saved_at = monotonic()
         self._stopping: int | None = None
-        """The number of the signal that was received; None before a signal."""
+        """The number of the received signal; None before a signal."""
 
     def after_step(self, run: PreparedRun) -> None:
-        """Save the run if any process is due to save it, and stop the run if any process has received a signal."""
+        """Save the run if the time has come; if any process received a signal, save and stop the run."""
         is_stopping = self._stopping is not None
         is_due = is_stopping or monotonic() - self._saved_at >= self.seconds
         saves, stops = run.state.world.any_set([is_due, is_stopping], run.batches.split.labels.device)
@@ -99,7 +96,7 @@ class RunKeeper:
             self.save(run, stop=stops)
 
     def save(self, run: PreparedRun, *, stop: bool = False) -> None:
-        """Save, in rank 0, all state that the rest of the run needs; with ``stop``, then raise a `StoppedError`."""
+        """Write all state that is needed to resume the run (rank 0 writes); with ``stop``, raise a `StoppedError`."""
         state = run.state
         random = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
         with run.running():
@@ -130,7 +127,7 @@ class RunKeeper:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Defer Ctrl-C and SIGTERM until after the current step; a second Ctrl-C stops the run at once."""
+        """Handle Ctrl-C and SIGTERM only after the current step, in this context; a second Ctrl-C stops at once."""
 
         def defer(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a signal handler
             if number == signal.SIGINT == self._stopping:
@@ -152,7 +149,7 @@ class RunKeeper:
 
 
 def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
-    """Load the state ``saved`` into a new run; raise a `ConfigError` if the state is damaged or for another config."""
+    """Load the state ``saved`` into ``run``; raise a `ConfigError` if it is damaged or belongs to another config."""
     state = run.state
     try:
         check_resumable(saved["config"], run.config, saved["epochs"])
@@ -173,11 +170,11 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
 
 
 def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:
-    """Return whether ``saved``, a dumped config, and ``config`` differ in the number of epochs.
+    """Return whether ``saved``, a config as YAML text, and ``config`` differ in the number of epochs.
 
     Raises:
-        ConfigError: If another setting differs, if the number of epochs differs and a schedule depends on it, or if
-            ``config`` has fewer epochs than ``epochs``, the number of finished epochs.
+        ConfigError: If another setting differs, or if a schedule depends on the changed number of epochs. Also if
+            ``config`` has fewer epochs than the finished ``epochs``.
     """
     changed = changed_keys(saved, config)
     if others := ", ".join(key for key in changed if key != COUNT):
@@ -192,19 +189,19 @@ def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:
 
 
 def read_state(folder: Path) -> dict[str, Any] | None:
-    """Read the saved state of a run, without running code from the file; None if there is no saved state."""
+    """Return the saved state in ``folder``, without running code from the file; None if there is no saved state."""
     path = folder / FILE
     if not path.exists():
         return None
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # torch raises many kinds
+    except Exception as error:  # torch raises many kinds of errors
         raise ConfigError(f"{path} is not the saved state of a run: {shown(str(error))}") from error
     return state
 
 
 def cut_records(path: Path, epochs: int) -> None:
-    """Keep the rows of the first ``epochs`` epochs; raise a `ConfigError` if the file has fewer complete rows."""
+    """Remove the rows after the first ``epochs`` from ``path``; raise a `ConfigError` if it has fewer complete rows."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[: 1 + epochs]
     if len(lines) <= epochs or not lines[-1].endswith("\n"):
         raise ConfigError(f"{path} must have the {epochs} epochs of the saved run, but has {max(len(lines) - 1, 0)}")
