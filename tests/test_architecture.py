@@ -91,6 +91,7 @@ def loaded_by(statement: str) -> set[str]:
     return {name.split(".")[0] for name in modules_loaded_by(statement)}
 
 
+@pytest.mark.slow
 def test_importing_the_package_loads_nothing_of_the_trainer() -> None:
     ours = "import torchmetrics; theirs = set(sys.modules); from mpcs_torch import *; print(*set(sys.modules) - theirs)"
     loaded = subprocess.run([sys.executable, "-c", f"import sys; {ours}"], capture_output=True, text=True, check=True)
@@ -146,6 +147,7 @@ def test_families_have_the_same_names_everywhere() -> None:
         assert all((Path(__file__).parent / part / family).is_dir() for family in FAMILIES)
 
 
+@pytest.mark.slow
 def test_a_report_of_scores_needs_nothing_of_the_paper() -> None:
     assert not any("paper" in name for name in modules_loaded_by("import mpcs_torch.report.score"))
 

@@ -24,7 +24,7 @@ def test_there_are_examples() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=path.name, marks=[pytest.mark.slow] if path.name in WITH_PROCESSES else [])
+        pytest.param(path, id=path.name, marks=[] if path.name == "plain_pytorch.py" else [pytest.mark.slow])
         for path in EXAMPLES
     ],
 )

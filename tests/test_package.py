@@ -38,6 +38,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         mpcs_torch.MetaPattern  # noqa: B018
 
 
+@pytest.mark.slow
 def test_a_metric_and_a_spec_travel_to_another_process() -> None:
     spec = mpcs_torch.ConcernSpec(["red", "green"], releases=[["red", "green"]])
     metric = mpcs_torch.MetaPatternConcernScore(num_classes=2, concern=spec)

@@ -68,7 +68,7 @@ class Pool(NamedTuple):
 
     def _rates(self, limit: Limit, decisions: Tensor) -> Iterator[float]:
         _, target, concern = self.predictions
-        is_decided, labels = decisions >= 0, limit.classes_of(concern)
+        is_decided, labels = decisions >= 0, limit.limited_classes(concern)
         is_error = is_decided & (limit.losses(concern)[target, decisions.clamp(min=0)] > 0)
         counts = is_decided if limit.is_of_decided else torch.ones_like(is_decided)
         if labels is not None:

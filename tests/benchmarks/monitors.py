@@ -48,7 +48,7 @@ def errors(random: np.random.Generator, rate: float, number: int = LABELS) -> Te
 
 def first_alarm(monitor: RiskMonitor, decisions: Tensor, **more: Tensor | dict[str, Tensor]) -> int | None:
     """Return the number of labels to the first alarm, or None."""
-    values, _ = monitor.values_of(decisions, torch.zeros_like(decisions), **more)  # type: ignore[arg-type]
+    values, _ = monitor.batch_values(decisions, torch.zeros_like(decisions), **more)  # type: ignore[arg-type]
     looks = (values.loss > 0).any(dim=0).nonzero()[:, 0]  # evidence rises only there
     is_alarm = monitor.follow(values, looks).mean(dim=1) >= monitor.threshold
     return int(looks[is_alarm.int().argmax()]) + 1 if is_alarm.any() else None
@@ -72,7 +72,7 @@ def at_the_limit(random: np.random.Generator) -> dict[str, bool]:
     counts, samples = plain.cumsum(0)[::10], torch.arange(1, LABELS + 1)[::10]
     low, high = anytime_interval(counts, samples)
     cost = RiskMonitor(COSTS, Limit(0.09, "cost", confidence=None))
-    values, _ = cost.values_of(costly, torch.zeros_like(costly))
+    values, _ = cost.batch_values(costly, torch.zeros_like(costly))
     of_costs = anytime_interval(values.loss[0].cumsum(0)[::10], samples)
     alike = errors(random, RATE, LABELS // 5).repeat_interleave(5)
     return {

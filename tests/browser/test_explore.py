@@ -109,6 +109,7 @@ def expected(rows: HeldRows, probs: Tensor, state: dict[str, Any]) -> dict[str, 
     }
 
 
+@pytest.mark.slow
 def test_the_page_agrees_with_the_package_on_random_states(page: Page, rows: HeldRows, tmp_path: Path) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
     opened(page, tmp_path / "page.html")
@@ -333,6 +334,7 @@ def test_the_commands_read_files_as_the_page_did(page: Page, rows: HeldRows, tmp
     assert commands.count("--label-column diagnosis") == 2
 
 
+@pytest.mark.slow
 def test_the_keyboard_reaches_each_error(page: Page, rows: HeldRows, tmp_path: Path) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
     opened(page, tmp_path / "page.html")

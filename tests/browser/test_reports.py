@@ -22,6 +22,7 @@ def reports(page: Page, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
     return make_reports(tmp_path_factory.mktemp("reports"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["score", "models", "detect", "run", "runs", "demo"])
 def test_a_report_is_sound_at_every_width_in_both_themes(page: Page, reports: dict[str, Path], name: str) -> None:
     assert reports[name].stat().st_size < MAX_BYTES
@@ -97,6 +98,7 @@ def test_a_report_is_printed_in_light_colours(page: Page, reports: dict[str, Pat
     assert not any(colour_in_pdf(ON_DARK[colour]) in printed for colour in (BLACK, RED, BLUE))
 
 
+@pytest.mark.slow
 def test_what_is_folded_is_opened_by_the_keyboard_and_printed(page: Page, reports: dict[str, Path]) -> None:
     page.open(reports["score"], width=800, scheme="light")
     height = "(() => { const fold = document.querySelector('details'); return [fold.open, fold.scrollHeight]; })()"

@@ -160,6 +160,7 @@ def check_score(table: PageTable, plain: Any) -> None:
             assert rates == sorted(rates, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--cluster", "patient")], ids=["rows", "clusters"])
 @pytest.mark.parametrize("number", [1, 2], ids=["one model", "two models"])
 def test_scores_are_shown_under_their_names(
@@ -246,6 +247,7 @@ def check_detect(table: PageTable, plain: Any) -> None:
         assert rates == sorted(rates, reverse=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [(), ("--cluster", "speaker")], ids=["trials", "clusters"])
 @pytest.mark.parametrize("number", [1, 2], ids=["one detector", "two detectors"])
 def test_detection_scores_are_shown_under_their_names(

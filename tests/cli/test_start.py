@@ -82,6 +82,7 @@ def test_a_mistake_in_the_arguments_loads_nothing_heavy(arguments: list[str], tm
     )  # Typer converts values with pydantic
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("verb", "rows", "first", "unneeded"),
     [
@@ -99,6 +100,7 @@ def test_a_file_is_measured_without_the_parts_of_the_trainer(
     assert not loaded & {"sklearn", "lightning_fabric", "yaml", "jinja2", "pooch", "requests", "pandas", *unneeded}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("source", "given"), [("order", "a,b"), ("costs", "costs.csv"), ("tree", "tree.yaml")])
 def test_a_draft_without_samples_needs_no_extra_but_the_command_line(source: str, given: str, tmp_path: Path) -> None:
     (tmp_path / "costs.csv").write_text("a,b\n0,2\n1,0\n")

@@ -39,8 +39,6 @@ def slow_reason(command: list[str]) -> str | None:
 
 
 PAGES_WITH_COMMANDS = [page for page in PAGES if [*commands(page)]]
-SLOW_PAGES = {"from-costs-to-deployment", "train-with-a-config", "learn-with-costs", "detection"}
-"""Pages of docs/how-to whose commands train models or draw many figures."""
 SLOW_COMMANDS = [
     pytest.param(command, id=" ".join(command))
     for page in PAGES_WITH_COMMANDS
@@ -64,7 +62,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.mark.parametrize(
     "page",
     [
-        pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] if page.stem in SLOW_PAGES else [])
+        pytest.param(page, id=name_of(page), marks=[] if page.stem == "README" else [pytest.mark.slow])
         for page in PAGES_WITH_COMMANDS
     ],
 )

@@ -322,7 +322,7 @@ def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
             {"unit": ["a", "a"], "combine": "worst"},
             "target must hold targets and non-targets, but holds no non-targets",
         ),
-        ([0.5, 0.2], [1, 0], {"unit": ["a", "b"], "combine": max}, "combine must be 'mean' or 'worst', but got"),
+        ([0.5, 0.2], [1, 0], {"unit": ["a", "b"], "combine": max}, "combine must be 'mean' or 'worst' for scores of"),
     ],
 )
 def test_bad_arguments_are_refused(preds: Any, target: list[int], options: dict[str, Any], message: str) -> None:

@@ -120,6 +120,7 @@ def holds(draws: int, *, rows: int, positives: int, gap: float, seed: int) -> li
     return held
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("gap", [1.8, 3.0])
 @pytest.mark.parametrize("draws", [40, pytest.param(300, marks=pytest.mark.exhaustive)])
 def test_intervals_of_areas_hold_for_a_rare_class(draws: int, gap: float) -> None:

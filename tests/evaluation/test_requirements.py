@@ -210,6 +210,8 @@ def test_a_metric_that_was_not_measured_is_added(metric: str, told: str) -> None
     ("requirement", "way"),
     [
         ("dangerous_rate < 1", "did you mean 1 %?"),
+        ("dangerous_rate < 0", "keep and violate, but is 0."),
+        ("accuracy > 1", "keep and violate, but is 1: did you mean 1 %?"),
         ("misclassification_rate <= 5", "did you mean 5 %?"),
         ("recall[0] < 98", "did you mean 98 %?"),
         ("accuracy > 90", "did you mean 90 %?"),

@@ -243,6 +243,7 @@ def exactly_alike(one: Any, other: Any) -> None:
     assert one.notes == other.notes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clusters", [None, torch.arange(300) // 3])
 @pytest.mark.parametrize(
     ("kind", "weights"),

@@ -56,6 +56,7 @@ def results(folder: Path) -> list[dict[str, Any]]:
     return list(results_of([Trials(WINE, Path(), folder)], counting_bar))
 
 
+@pytest.mark.slow
 def test_it_is_resumed_and_says_what_each_method_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_short(monkeypatch)
     first = results(tmp_path)
@@ -94,6 +95,7 @@ def test_tasks_have_names_and_parts_of_names() -> None:
         tasks.tasks_of(["iris"])
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_table_of_each_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -267,6 +267,7 @@ def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
         CheckpointSelector(tmp_path, RULE, top_k=0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="forks")
 @pytest.mark.parametrize("kills", [15, pytest.param(200, marks=pytest.mark.exhaustive)])
 def test_kills_lose_nothing(kills: int, tmp_path: Path) -> None:

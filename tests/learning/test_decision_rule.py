@@ -241,6 +241,7 @@ def test_a_saved_rule_decides_as_before(rule: DecisionRule, tmp_path: Path) -> N
     assert torch.load(tmp_path / "rule.pt", weights_only=True)["kind"] == "mpcs_torch decision rule"
 
 
+@pytest.mark.slow
 def test_an_exported_rule_decides_as_before(rule: DecisionRule, tmp_path: Path) -> None:
     exported = torch.export.export(
         rule.eval(), (NEW[0][:5],), dynamic_shapes=({0: torch.export.Dim("samples", min=1)},)

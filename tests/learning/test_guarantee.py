@@ -26,6 +26,7 @@ def test_real_predictions_keep_each_kind_of_limit(pool: Pool, limit: str) -> Non
 OF_PATIENTS = {f"{case.name}: {case.limits[0]}": case for case in patient_cases()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in OF_PATIENTS if "harder" in name or "4 images" in name])
 def test_limits_hold_over_patients_of_one_to_sixty_images_but_not_of_some_of_their_images(name: str) -> None:
     case, fits = OF_PATIENTS[name], 30

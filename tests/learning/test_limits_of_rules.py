@@ -58,6 +58,7 @@ LIMITS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LIMITS)
 def test_each_kind_of_limit_holds_for_new_samples(kind: str) -> None:
     limits, samples, size = LIMITS[kind]
@@ -181,6 +182,7 @@ def test_a_limit_per_cluster_needs_clusters() -> None:
 MANY = [pytest.param(1000, distinct, marks=pytest.mark.exhaustive) for distinct in (1, 20)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("classes", "distinct"), [(2, 1), (2, 5), (2, 20), (10, 1), (10, 5), (10, 20), (1000, 5), *MANY]
 )

@@ -110,6 +110,7 @@ def test_sizes_that_differ_take_more_clusters_of_samples_but_not_per_cluster() -
     assert given["cluster", (1, 2, 3, 10)] < 1.4 * given["cluster", (4,)] == 1.4 * given["sample", (4,)]
 
 
+@pytest.mark.slow
 def test_alike_samples_of_a_cluster_take_more_clusters() -> None:
     limit = Limit(0.05)
     given_by_shared = [plan_limit(limit, 0.015, cluster_size=8, shared=shared).given for shared in (0, 0.3, 0.9)]
@@ -175,6 +176,7 @@ def test_fits_attain_the_limit_as_often_as_planned() -> None:
     assert attained == pytest.approx(planned, abs=3 * sqrt(planned * (1 - planned) / fits))
 
 
+@pytest.mark.slow
 def test_plans_by_a_pilot_are_attained_as_often_by_fits_to_other_samples() -> None:
     case, fits = planned_limits.pilot_cases()["several limits"], 60
     plan = case.plan()
@@ -185,6 +187,7 @@ def test_plans_by_a_pilot_are_attained_as_often_by_fits_to_other_samples() -> No
     assert str(plan).startswith(f"Collect {plan.given} samples like these 20 000: then at least 90 % can be")
 
 
+@pytest.mark.slow
 def test_a_plan_by_a_pilot_tells_the_errors_of_its_rarest_limit_and_no_referrals() -> None:
     generator = torch.Generator().manual_seed(0)
     target = torch.randint(0, 2, (400,), generator=generator)

@@ -187,6 +187,7 @@ def every_figure() -> Iterator[tuple[str, Callable[..., Figure]]]:
                 yield name, function
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", [function for _, function in every_figure()], ids=lambda each: each.__name__)
 def test_texts_fit(function: Callable[..., Figure]) -> None:
     assert function in FIGURES, "draw it here at several sizes"

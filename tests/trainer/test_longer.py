@@ -28,6 +28,7 @@ def train_longer(config: RunConfig, folder: Path, count: int, *hooks: Any) -> No
     run_in_folder(with_count(config, count), toy_data(), folder, hooks, resume=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", [setting for setting in SETTINGS if setting not in FOLLOW_COUNT])
 def test_a_longer_run_leaves_the_bytes_of_one_that_was_begun_so(setting: str, tmp_path: Path) -> None:
     config = config_of(setting)

@@ -47,6 +47,7 @@ def test_a_p_value_is_the_inverse_of_what_bets_gain(
     assert p_values.tolist() == pytest.approx([looped(rows, step, rate) for step in range(5)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_cluster", [False, True])
 @pytest.mark.parametrize("shared", [0.0, 1.0])
 @pytest.mark.parametrize("times", [1.0, 2.5])

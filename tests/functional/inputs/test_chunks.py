@@ -46,6 +46,7 @@ print(torch.get_num_threads(), later[0], threading.active_count())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [1, 2, 4, 16])
 def test_large_calls_leave_the_threads_of_the_process_alone(number: int) -> None:
     command = [sys.executable, "-c", THREADS, str(number)]
