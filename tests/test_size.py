@@ -11,7 +11,7 @@ BUDGET = {
     "calibration": 1_050,
     "cli": 2_450,
     "concern": 1_250,
-    "evaluation": 9_950,
+    "evaluation": 9_900,
     "functional": 7_250,
     "integrations": 1_000,
     "io": 500,

@@ -18,7 +18,8 @@ from mpcs_torch.calibration.scaling import (
 )
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.decision import shift_priors
-from mpcs_torch.functional.inputs.checks import CONFIDENCE, LEVEL, check_choice, check_confidence
+from mpcs_torch.functional.inputs.checks import check_choice
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL, check_confidence
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.groups import group_codes, row_names
 

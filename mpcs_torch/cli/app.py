@@ -8,7 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from mpcs_torch.cli.console import COMMAND_LINE, reported_errors
+from mpcs_torch.cli.console import COMMAND_LINE
+from mpcs_torch.cli.failures import reported_errors
 
 VERBS = (
     "train",

@@ -1,39 +1,32 @@
-"""Print tables, JSON, messages, errors and progress, as the terminal and the options require."""
+"""Print tables, JSON, messages, warnings and progress, as the terminal and the options require."""
 
 import json
 import math
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import TextWrapper
+from time import monotonic
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from mpcs_torch.errors import printable
+from mpcs_torch.errors import shown as shown_name
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # a verb without results starts without torch
     from mpcs_torch.evaluation import Result
-    from mpcs_torch.evaluation.requirements import Outcome
-import traceback
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING
-
-from mpcs_torch.errors import MpcsError
-from mpcs_torch.errors import shown as shown_name
-
-if TYPE_CHECKING:  # verbs that start without torch show progress, too
     from mpcs_torch.evaluation.files.predictions import Predictions
+    from mpcs_torch.evaluation.requirements import Outcome
     from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
 
 
@@ -156,33 +149,6 @@ def print_scores(
         say(f"warning: {warning}", err=True)
 
 
-EXTRA_OF = {
-    **dict.fromkeys(("jinja2", "matplotlib", "pyarrow", "pydantic", "rich", "yaml"), "cli"),
-    **dict.fromkeys(("pooch", "requests", "sklearn", "torchvision"), "train"),
-    "h5py": "hdf5",
-}
-"""The extra of this package that installs each optional module, such as "hdf5" for ``h5py``."""
-
-
-@contextmanager
-def reported_errors(*, debug: bool) -> Iterator[None]:
-    """Print an error in the with block and exit: status 2 if the user can fix it, 130 after Ctrl-C, 1 for a bug.
-
-    With ``debug``, print the traceback, too. Errors that Typer handles, such as wrong arguments, pass unchanged.
-    """
-    try:
-        yield
-    except (KeyboardInterrupt, Exception) as error:
-        if isinstance(error, (typer.Abort, BrokenPipeError)) or hasattr(error, "exit_code"):
-            raise
-        if debug:
-            traceback.print_exc()
-        message, status = _message_and_status(error)
-        if not (isinstance(error, MpcsError) and error.is_printed_elsewhere):
-            typer.echo("\n".join(map(printable, f"mpcs: {message}".split("\n"))), err=True)
-        raise SystemExit(status) from None
-
-
 @contextmanager
 def printed_warnings() -> Iterator[None]:
     """Print the Python warnings of the with block when it ends, except repeated and muted warnings."""
@@ -193,19 +159,6 @@ def printed_warnings() -> Iterator[None]:
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         say(f"mpcs: warning: {message}", err=True)
-
-
-def _message_and_status(error: BaseException) -> tuple[str, int]:
-    if isinstance(error, KeyboardInterrupt):
-        return "interrupted", 130
-    if isinstance(error, MpcsError):
-        return str(error), error.exit_status
-    if isinstance(error, OSError):
-        return str(error) if error.filename is None else f"{error.filename}: {error.strerror}", 2
-    if isinstance(error, ModuleNotFoundError) and (module := str(error.name).split(".")[0]) in EXTRA_OF:
-        return f"this command needs {module}: pip install 'mpcs_torch[{EXTRA_OF[module]}]'", 2
-    line = " ".join(str(error).split())
-    return f"unexpected {type(error).__name__}: {line}; this is a bug: `mpcs --debug ...` shows where", 1
 
 
 COUNT = "{task.completed:.0f}/{task.total}"

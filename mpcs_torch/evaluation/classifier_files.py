@@ -15,6 +15,7 @@ from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.crossed_clusters import crossed
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
@@ -22,7 +23,6 @@ from mpcs_torch.evaluation.files.open_columns import number_or_text
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, file_names, naming_file
 from mpcs_torch.evaluation.files.tables import shared_ids, to_number
-from mpcs_torch.evaluation.in_memory import crossed
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, class_weights
 from mpcs_torch.functional.concern.coverage import danger_risks

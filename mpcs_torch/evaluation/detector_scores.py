@@ -27,7 +27,7 @@ from mpcs_torch.functional.detection.curve import summary_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts, error_crossing
 from mpcs_torch.functional.detection.errors import area_under_roc, count_errors, midpoint, misranked_shares
 from mpcs_torch.functional.detection.llr_cost import cllr_from_means, softplus
-from mpcs_torch.functional.inputs.checks import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.tables import Table, in_digits
 
 EQUAL_ERROR = DetectorMetric("equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0)

@@ -22,7 +22,7 @@ from mpcs_torch.functional.detection.area import check_max_p_fa
 from mpcs_torch.functional.detection.cost import as_points
 from mpcs_torch.functional.detection.errors import check_both_occur, checked_scores, missing_kind, warn_if_reversed
 from mpcs_torch.functional.inputs.arrays import as_tensor
-from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import Groups, group_codes, row_names
 
 POINTS = (OperatingPoint(0.5), OperatingPoint(0.01), OperatingPoint(0.001))

@@ -24,7 +24,7 @@ from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.values import binned_scores, compare
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
-from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
 from mpcs_torch.functional.inputs.groups import row_costs, row_frequencies, row_names, row_weights
 from mpcs_torch.metrics.register import ENTRIES, accepted_settings

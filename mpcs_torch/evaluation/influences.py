@@ -21,7 +21,7 @@ from mpcs_torch.evaluation.intervals import MIN_UNITS, SCALES, Reason, student_d
 from mpcs_torch.functional import PairedDifference, bounded_mean_test
 from mpcs_torch.functional.comparison.means import Interval, Mean, estimate_mean, mean_of_clusters
 from mpcs_torch.functional.detection.errors import ErrorCounts
-from mpcs_torch.functional.inputs.checks import CONFIDENCE
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.additive import Scale

@@ -21,7 +21,7 @@ from mpcs_torch.functional import Comparison, PairedDifference, bounded_mean_int
 from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson_ends
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
 from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
-from mpcs_torch.functional.inputs.checks import CONFIDENCE
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.quality.scores import ClassCounts
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import

@@ -9,10 +9,11 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.any_metric_jackknife import LeftOut, jackknife_interval
 from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
 from mpcs_torch.evaluation.chosen import ChosenMetrics, MetricInputs
 from mpcs_torch.evaluation.intervals import Reason, Units
-from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, BinnedStates, LeftOut, jackknife_interval
+from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, BinnedStates
 from mpcs_torch.evaluation.outcomes import OutcomeCounter, Outcomes, decisions_by_way
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval

@@ -13,7 +13,7 @@ from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement, 
 from mpcs_torch.evaluation.scores import GroupScores, Measured, Scores, interval_text, metric_sections
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning as EvaluationWarning
 from mpcs_torch.tables import Table, in_digits
 

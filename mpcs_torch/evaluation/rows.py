@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.functional.inputs.arrays import as_tensor
-from mpcs_torch.functional.inputs.checks import sums_to_1
+from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 REPEATED = 2**17
 """The number of scores in each part that `Rows.repeated` yields."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mpcs_torch.errors import shown
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import Direction
-from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table, in_digits, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import

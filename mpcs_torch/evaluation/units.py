@@ -10,9 +10,9 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.inputs.arrays import as_tensor
-from mpcs_torch.functional.inputs.checks import SUM_TOLERANCE, sums_to_1
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.groups import Groups, group_codes
+from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE, sums_to_1
 
 Combine = Literal["mean", "worst"] | Callable[[Tensor], Tensor]
 """The rule that combines the rows of a unit of decision, such as a patient; see ``combine`` of `mpcs_torch.evaluate`.

@@ -9,6 +9,7 @@ from math import isnan
 import torch
 from torch import Tensor
 
+from mpcs_torch.evaluation.any_metric_jackknife import jackknife_difference
 from mpcs_torch.evaluation.bins import BITS, BinnedSums
 from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
@@ -24,7 +25,6 @@ from mpcs_torch.evaluation.intervals import (
     rate_ends,
     total_sums,
 )
-from mpcs_torch.evaluation.metric_states import jackknife_difference
 from mpcs_torch.evaluation.model_sums import ALL, LEADING, ModelSums, SumLayout
 from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, group_rate
 from mpcs_torch.functional import Comparison, PairedDifference

@@ -11,17 +11,10 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.any_metric_jackknife import jackknife_interval
 from mpcs_torch.evaluation.bins import BUDGET, ids_of_names, in_bits
 from mpcs_torch.evaluation.intervals import Units, metric_interval, total_sums
-from mpcs_torch.evaluation.metric_states import (
-    BITS,
-    BinnedStates,
-    jackknife_interval,
-    merges,
-    state_joins,
-    states_of_rows,
-    takes_weights,
-)
+from mpcs_torch.evaluation.metric_states import BITS, BinnedStates, merges, state_joins, states_of_rows, takes_weights
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import raise_first

@@ -26,7 +26,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.comparison.means import estimate_mean
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.concern.limits import UnattainableLimitError
-from mpcs_torch.functional.inputs.checks import CONFIDENCE
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning.decision_rule import DecisionRule

@@ -12,7 +12,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.means import Mean, estimate_mean
-from mpcs_torch.functional.inputs.checks import CONFIDENCE
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
 from mpcs_torch.learning.choice import (
     CHANGES,

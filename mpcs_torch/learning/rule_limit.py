@@ -14,7 +14,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
-from mpcs_torch.functional.inputs.checks import CONFIDENCE, CONFIDENCE_TEXT, check_confidence
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT, check_confidence
 from mpcs_torch.tables import Table, in_table
 
 SAMPLES, DECIDED, REFERRALS = "samples", "decided", "referrals"

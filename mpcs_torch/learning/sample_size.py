@@ -13,8 +13,9 @@ from torch import Tensor
 
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.limits import BETS, LimitedRate, UnattainableLimitError
-from mpcs_torch.functional.inputs.checks import check_confidence, sums_to_1
+from mpcs_torch.functional.inputs.confidence import check_confidence
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
+from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 from mpcs_torch.learning.decision_rule import IS_LIMITED, DecisionRule
 from mpcs_torch.learning.rule_fit import calibration_units, checked_logits, total_units
 from mpcs_torch.learning.rule_limit import CLUSTER, REFERRALS, SAMPLES, Limit

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from mpcs_torch.errors import MpcsError, quoted, require
 from mpcs_torch.functional.comparison.significance import Direction
-from mpcs_torch.functional.inputs.checks import LEVEL, check_choice
+from mpcs_torch.functional.inputs.checks import check_choice
+from mpcs_torch.functional.inputs.confidence import LEVEL
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
 from mpcs_torch.tables import Table, in_table
 

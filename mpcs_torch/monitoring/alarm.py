@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.functional import anytime_evidence, anytime_interval, clopper_pearson, e_benjamini_hochberg
 from mpcs_torch.functional.comparison.sequential import chernoff_interval
-from mpcs_torch.functional.inputs.checks import check_confidence
+from mpcs_torch.functional.inputs.confidence import check_confidence
 from mpcs_torch.functional.inputs.faults import Fault
 from mpcs_torch.metrics.base import SumMetric
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.sequential import ALTERNATIVES, log_products
-from mpcs_torch.functional.inputs.checks import CONFIDENCE
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.decisions import REFERRED, decision_range, decision_rules, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.groups import row_names

@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.files.reading import NO_GROUP, NoRowsError, Predictio
 from mpcs_torch.evaluation.files.tables import distinct_texts, to_text
 from mpcs_torch.evaluation.files.words import DECISION
 from mpcs_torch.functional.comparison.means import is_beyond_chance
-from mpcs_torch.functional.inputs.checks import CONFIDENCE
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.io.atomic_files import locked, replace_text
 from mpcs_torch.learning.checkpoint_files import StateError as StateError
 from mpcs_torch.learning.rule_limit import Limit

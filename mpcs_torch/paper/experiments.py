@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
-from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.selection import Epoch
 from mpcs_torch.metrics.register import BY_NAME

@@ -91,7 +91,7 @@ def mean_interval(values: Sequence[float]) -> MeanOverRuns:
     import numpy as np
     from scipy.stats import bootstrap
 
-    from mpcs_torch.functional.inputs.checks import CONFIDENCE
+    from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 
     sample = np.asarray(values, dtype=np.float64)
     low = high = mean = float(sample.mean())
@@ -147,7 +147,7 @@ def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[M
 
 def intervals_table(intervals: Sequence[MeanOverRuns]) -> Table:
     """Return a table of `correlations` over seeds: mean, 95 % interval, lowest and highest run."""
-    from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+    from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 
     rows = [
         [benchmark, *(f"{value:.4f}" for value in astuple(interval)[1:])]

@@ -15,7 +15,7 @@ from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, 
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts, error_crossing
 from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, convex_hull, hull_vertices, midpoint
 from mpcs_torch.functional.detection.llr_cost import LOG_ODDS, bayes_errors_from_counts
-from mpcs_torch.functional.inputs.checks import CONFIDENCE, check_confidence
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import Place, axes_size, canvas, coloured, grid, legend_below, literal
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.learning.recommended import PLAIN
 from mpcs_torch.plots.bars import paired_counts
 from mpcs_torch.plots.decisions import risk_coverage_figure

@@ -7,7 +7,7 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES
 from mpcs_torch.functional import summarize_comparisons
-from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.report.harm import MAX_SENTENCES
 from mpcs_torch.report.render import Drawing, draw, drawn_models, last_sections, named, part, write_page
 from mpcs_torch.tables import in_percent

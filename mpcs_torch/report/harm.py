@@ -20,7 +20,7 @@ from mpcs_torch.evaluation.outcomes import (
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.concern.dangerous import dangerous_pair_mask
-from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.tables import Table
 
 MAX_SENTENCES = 3

@@ -21,7 +21,7 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.result import comparison_table
 from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional.comparison.significance import Comparison
-from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT, LEVEL
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, page_colours
 from mpcs_torch.plots.forest import MAX_ROWS, Effect, forest_figure

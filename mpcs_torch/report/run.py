@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import EVERY
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional import Comparison, summarize_comparisons
-from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.paper.experiments import FinishedRun, evaluation_tables

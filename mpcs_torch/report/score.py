@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.outcomes import EVERY, number_text
 from mpcs_torch.evaluation.result import ABOUT_RANGES
 from mpcs_torch.functional import summarize_comparisons
-from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.report.figures import ClassifierSections
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, explanations, harm_sentence, outcome_tiles
 from mpcs_torch.report.render import last_sections, named, part, write_page

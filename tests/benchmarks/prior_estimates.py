@@ -26,7 +26,7 @@ from examples.benchmark.tasks import TASKS
 from mpcs_torch.calibration import estimate_priors
 from mpcs_torch.calibration.priors import PriorMethod
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional.inputs.checks import LEVEL
+from mpcs_torch.functional.inputs.confidence import LEVEL
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.tables import Table
 from tests.benchmarks.held_out import DIGITS_TEST

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.cli.console import reported_errors
+from mpcs_torch.cli.failures import reported_errors
 from mpcs_torch.concern import ConcernError
 from mpcs_torch.concern.checks import Problem
 from mpcs_torch.errors import DataError, MpcsError

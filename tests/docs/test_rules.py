@@ -8,7 +8,8 @@ import pytest
 
 from mpcs_torch.evaluation.detectors import MISSES, POINTS
 from mpcs_torch.functional.concern.mpcs import DEFAULT_K, DEFAULT_T
-from mpcs_torch.functional.inputs.checks import CONFIDENCE, CONFIDENCE_TEXT, LEVEL, SUM_TOLERANCE
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT, LEVEL
+from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
 from tests.docs.pages import ROOT
 
 PACKAGE = ROOT / "mpcs_torch"

@@ -124,7 +124,7 @@ def priors(
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.calibration_files import estimate_file_priors, open_unlabelled, plain_priors
     from mpcs_torch.evaluation.files.predictions import Predictions
-    from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT, LEVEL
+    from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 
     spec = None if concern is None else load_concern(concern)
     known = Predictions(validation, reading, class_names=None if spec is None else spec.classes)

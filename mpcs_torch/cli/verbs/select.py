@@ -26,7 +26,7 @@ def select(
     """
     records, slack = run / "records.csv", named_numbers(within or (), "--within", "COLUMN=VALUE")
 
-    from mpcs_torch.functional.inputs.checks import CONFIDENCE_TEXT, LEVEL
+    from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
     from mpcs_torch.learning.selection import Epoch, count_interval, count_metrics, explain, indistinguishable
     from mpcs_torch.trainer.config.parts import TEST
     from mpcs_torch.trainer.config.sections import SelectorConfig, follower_problems

@@ -24,7 +24,7 @@ from mpcs_torch.evaluation.files.tables import (
     way,
 )
 from mpcs_torch.evaluation.files.words import LABELS, TRUTH, WRITTEN, named_as, plain
-from mpcs_torch.functional.inputs.checks import SUM_TOLERANCE
+from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
 
 Form = Literal["columns", "lists", "positive", "decisions"]
 """The form of scores: a column per class, one column of lists, one column of one class, or predicted labels."""

@@ -15,10 +15,10 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.open_columns import label_numbers, nominal_sum, span
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, to_text, way
-from mpcs_torch.functional.inputs.checks import sum_tolerance
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.functional.inputs.soft_labels import annotator_shares
+from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
 MIN_PROBABILITY = 1e-12
 """The minimum to which probabilities are clamped before their logarithm is taken."""

@@ -9,7 +9,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import CONFIDENCE, check_confidence, widest_float
+from mpcs_torch.functional.inputs.checks import widest_float
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 
 
 def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE) -> tuple[float, float]:

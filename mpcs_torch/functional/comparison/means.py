@@ -12,7 +12,7 @@ from mpcs_torch.functional.comparison.confidence_intervals import (
     bounded_mean_interval,
     clopper_pearson,
 )
-from mpcs_torch.functional.inputs.checks import CONFIDENCE
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.groups import group_codes
 
 CELLS = 128

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import CONFIDENCE, LEVEL, check_confidence
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL, check_confidence
 
 ALTERNATIVES, MIN_STAKE, MAX_STAKE = 25, 1.2, 40.0
 """The number of rates q in `anytime_evidence`, and the range of their odds divided by the odds of the limit."""

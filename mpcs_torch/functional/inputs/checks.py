@@ -6,29 +6,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-CONFIDENCE, LEVEL = 0.95, 0.05
-"""The default confidence of intervals, and the default level of tests: a higher p-value is not significant."""
-CONFIDENCE_TEXT = f"{100 * CONFIDENCE:g} %"
-
-
-def check_confidence(value: float, name: str = "confidence") -> None:
-    """Check that a confidence, a level or a chance is in (0, 1)."""
-    if not 0 < value < 1:
-        raise ValueError(f"{name} must be above 0 and below 1, but got {value}.")
-
-
-SUM_TOLERANCE = 1.001e-3
-"""The allowed distance of a sum of probabilities from 1: 0.001 for printed decimals, plus float32 rounding."""
-
-
-def sum_tolerance(dtype: torch.dtype) -> float:
-    """Return the allowed distance from 1 of the sum of probabilities of the given dtype."""
-    return max(SUM_TOLERANCE, torch.finfo(dtype).eps)
-
-
-def sums_to_1(probs: Tensor) -> bool:
-    """Return whether each row of ``probs`` (..., C) sums to 1, up to rounding."""
-    return bool(((probs.sum(-1) - 1).abs() <= sum_tolerance(probs.dtype)).all())
+from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 
 def widest_float(device: torch.device) -> torch.dtype:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.checks import sums_to_1
+from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 
 class Span(NamedTuple):

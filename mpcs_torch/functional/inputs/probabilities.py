@@ -7,9 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.functional.inputs.arrays import EVERY_ROW, as_tensors, concat_chunks
-from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores, sum_tolerance
+from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
 from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first, warn_of_probabilities
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, WeightedSum, flatten_labels, label_rule
+from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
 Scale = Literal["logits", "log_probs", "probs"]
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.functional.concern.limits import LimitedRate, RiskPath, last_step
+from mpcs_torch.functional.concern.limits import LimitedRate
+from mpcs_torch.functional.concern.threshold_testing import RiskPath, last_step
 from tests.functional.concern.risk_threshold import risk_threshold
 
 FITS = 300

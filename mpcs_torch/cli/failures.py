@@ -1,0 +1,48 @@
+"""Print each error as one message, whether it is the user's, an interrupt or a bug, and choose the exit status."""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from mpcs_torch.errors import MpcsError, printable
+
+EXTRA_OF = {
+    **dict.fromkeys(("jinja2", "matplotlib", "pyarrow", "pydantic", "rich", "yaml"), "cli"),
+    **dict.fromkeys(("pooch", "requests", "sklearn", "torchvision"), "train"),
+    "h5py": "hdf5",
+}
+"""The extra of this package that installs each optional module, such as "hdf5" for ``h5py``."""
+
+
+@contextmanager
+def reported_errors(*, debug: bool) -> Iterator[None]:
+    """Print an error in the with block and exit: status 2 if the user can fix it, 130 after Ctrl-C, 1 for a bug.
+
+    With ``debug``, print the traceback, too. Errors that Typer handles, such as wrong arguments, pass unchanged.
+    """
+    try:
+        yield
+    except (KeyboardInterrupt, Exception) as error:
+        if isinstance(error, (typer.Abort, BrokenPipeError)) or hasattr(error, "exit_code"):
+            raise
+        if debug:
+            traceback.print_exc()
+        message, status = _message_and_status(error)
+        if not (isinstance(error, MpcsError) and error.is_printed_elsewhere):
+            typer.echo("\n".join(map(printable, f"mpcs: {message}".split("\n"))), err=True)
+        raise SystemExit(status) from None
+
+
+def _message_and_status(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", 130
+    if isinstance(error, MpcsError):
+        return str(error), error.exit_status
+    if isinstance(error, OSError):
+        return str(error) if error.filename is None else f"{error.filename}: {error.strerror}", 2
+    if isinstance(error, ModuleNotFoundError) and (module := str(error.name).split(".")[0]) in EXTRA_OF:
+        return f"this command needs {module}: pip install 'mpcs_torch[{EXTRA_OF[module]}]'", 2
+    line = " ".join(str(error).split())
+    return f"unexpected {type(error).__name__}: {line}; this is a bug: `mpcs --debug ...` shows where", 1

@@ -1,0 +1,120 @@
+r"""Thresholds on the estimated risk of decisions, chosen so that error rates stay within limits.
+
+A path is a list of thresholds, from deciding no sample to deciding all; a step is a position on it. A sample may have
+several possible answers, such as a class or a group of classes. Each answer is allowed from some step on; the sample
+gets the cheapest allowed answer.
+
+All limits are tested at each step, until a test fails (fixed sequence testing). The path does not depend on the
+calibration set, or it follows a single estimated risk. The last step violates a limit only if the first violating step
+passed its test, which has a probability of at most :math:`\delta`. So several limits need no correction.
+
+References:
+    Angelopoulos, Bates, Candes, Jordan, Lei: Learn then Test, Annals of Applied Statistics 19(2), 2025, fixed sequence
+    testing. Angelopoulos, Bates, Fisch, Lei, Schuster: Conformal Risk Control, ICLR 2024, Theorem 1, for limits in
+    expectation.
+"""
+
+from math import inf
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mpcs_torch.functional.concern.limits import LimitedRate
+
+Array = NDArray[np.float64]
+
+
+def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first: int = 0) -> int:
+    """Return the last step up to which all limits pass their tests; -1 if step ``first`` already fails.
+
+    Args:
+        rates: The limits.
+        decided_at: ``(N, K)``, int64: the first step at which each of K answers for N samples is allowed; ``steps``
+            for never.
+        steps: The number of steps.
+        first: The step at which to start testing; earlier steps decide too few samples for a test to pass.
+    """
+    passed = torch.ones(steps, dtype=torch.bool)
+    for rate in rates:
+        passed &= rate.passes(decided_at, steps)
+    failed = (~passed[first:]).nonzero()
+    last = steps - 1 if not len(failed) else first + int(failed[0]) - 1
+    return -1 if last < first else last
+
+
+def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, times: float) -> int:
+    """Predict the step at which to start testing, from samples that the tests do not use.
+
+    At earlier steps, too few samples are decided for a test to pass.
+
+    Args:
+        rates: The limits, with the losses of the samples that the prediction uses.
+        decided_at: ``(P, K)``, for these P samples, as in `last_step`.
+        steps: The number of steps.
+        times: The number of samples in the tests, divided by P.
+    """
+    predicted = torch.zeros(steps, dtype=torch.float64)
+    for rate in rates:
+        if rate.confidence is not None:
+            p_values = rate.p_values(decided_at, steps, times=times) / (1 - rate.confidence)
+            predicted = torch.maximum(predicted, p_values)
+    passing = (predicted <= 0.2).nonzero()  # well below 1, the critical value: if the first test fails, all do
+    return int(passing[0] if len(passing) else predicted.argmin())
+
+
+def ends_of_steps(places: Tensor, *, rounding: float, most: int | None = None) -> Tensor:
+    """Divide the range of ``places`` into steps; return their upper edges (steps,), float64, ascending to infinity.
+
+    Edges lie midway between distinct places, so that rounding changes no decision.
+
+    Args:
+        places: The position of each answer on the path of thresholds; infinite for an answer that is never used.
+        rounding: The relative rounding error of places.
+        most: The maximum number of steps. Default: one for each distinct place.
+    """
+    distinct = places[places.isfinite()].double().unique()  # type: ignore[no-untyped-call]
+    if most is not None and len(distinct) > most:
+        distinct = distinct[torch.linspace(0, len(distinct) - 1, most).long()]
+    low, high = distinct[:-1], distinct[1:]
+    ends = (low + high)[high - low > rounding * high.abs()] / 2
+    return torch.cat([ends, ends.new_tensor([inf])])
+
+
+class RiskPath:
+    """A scale that combines the estimated risks of J limits into one number.
+
+    A position s on the scale stands for one threshold per limit. If all samples with a risk up to this threshold are
+    decided, their estimated risks use up the share s of the limit.
+
+    Args:
+        risk: ``(P, J)``, float64: the estimated risks of samples that are not in the calibration set.
+        limits: ``(J,)``: each limit, multiplied by the share of samples in its denominator.
+        is_of_decided: For each limit, whether it limits the mean risk of decided samples instead of all samples.
+    """
+
+    def __init__(self, risk: Tensor, limits: Tensor, is_of_decided: list[bool]) -> None:
+        self._knots = list[tuple[Array, Array]]()
+        for risks, limit, of_decided in zip(risk.double().T, limits.tolist(), is_of_decided, strict=True):
+            ordered = risks[risks.isfinite()].sort().values
+            number = torch.arange(1, len(ordered) + 1) if of_decided else len(ordered)
+            used = ordered.cumsum(0) / number / limit + 1e-6 * ordered  # strictly increasing even for tiny risks
+            last = ordered[-1:] if len(ordered) else ordered.new_zeros(1)
+            top = used[-1:] if len(used) else used.new_zeros(1)
+            # Tied risks share the position of the last of them.
+            keep = torch.cat([ordered.diff() > 0, torch.ones(min(1, len(ordered)), dtype=torch.bool)]) & (ordered > 0)
+            zero = ordered.new_zeros(1)
+            at = torch.cat([zero, ordered[keep], last + 1])
+            place = torch.cat([zero, used[keep], top + 1 / limit])
+            self._knots.append((at.numpy(), place.cummax(0).values.numpy()))
+
+    def first_place(self, risk: Tensor) -> Tensor:
+        """Return the position (...) of answers with ``risk`` (..., J): the largest of the positions by the J limits."""
+        by_limit = zip(risk.double().unbind(-1), self._knots, strict=True)
+        places = [np.interp(risks.numpy(), *knots) for risks, knots in by_limit]
+        return torch.from_numpy(np.max(places, axis=0))
+
+    def thresholds_at(self, place: float) -> Tensor:
+        """Return the threshold of each limit at the position ``place`` of the scale: (J,), float64."""
+        return torch.tensor([float(np.interp(place, scale, at)) for at, scale in self._knots], dtype=torch.float64)

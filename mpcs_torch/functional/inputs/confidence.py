@@ -1,0 +1,11 @@
+"""The confidence of all intervals, limits and alarms."""
+
+CONFIDENCE, LEVEL = 0.95, 0.05
+"""The default confidence of intervals, and the default level of tests: a higher p-value is not significant."""
+CONFIDENCE_TEXT = f"{100 * CONFIDENCE:g} %"
+
+
+def check_confidence(value: float, name: str = "confidence") -> None:
+    """Check that a confidence, a level or a chance is in (0, 1)."""
+    if not 0 < value < 1:
+        raise ValueError(f"{name} must be above 0 and below 1, but got {value}.")
