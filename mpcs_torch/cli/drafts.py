@@ -44,7 +44,7 @@ class LabelledPoints(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A draft of a concern (``spec``), with notes to print and a figure to save, or None."""
+    """A draft of a concern (``spec``), notes to print, and a figure to save (None if there is no figure)."""
 
     spec: ConcernSpec
     notes: Sequence[Table | str] = ()

@@ -30,7 +30,7 @@ def concern_option(text: str) -> Any:
 
 
 def file_or_name(kind: str) -> Callable[[str], Path]:
-    """Return a parser of the path of a file, which has a dot or slash, or the name of a file in ``configs/KIND``."""
+    """Return a parser that takes a path (text with a dot or slash) or the name of a file in ``configs/KIND``."""
 
     def path_from_text(text: str) -> Path:
         shown, path = printable(text), Path(text)

@@ -72,7 +72,10 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
 
 
 def _range_ends(value: Any, steps: tuple[str | int, ...], problems: list[Problem]) -> tuple[Any, Any]:
-    """Return ``value`` twice, with the low and the high ends of its ranges; add descending ranges to ``problems``."""
+    """Return ``value`` with its ranges replaced by their low ends, and the same with their high ends.
+
+    Descending ranges are added to ``problems``.
+    """
     if isinstance(value, list | dict):
         items = enumerate(value) if isinstance(value, list) else value.items()
         ends = {key: _range_ends(each, (*steps, key), problems) for key, each in items}

@@ -201,7 +201,7 @@ class ConcernSpec:
         return torch.cat([pairs, *worst], dim=1) if worst else pairs
 
     def dangerous_pairs(self) -> Tensor:
-        """Return which errors are dangerous, bool (C, C): rows are true, columns predicted classes; diagonal False."""
+        """Return True for each dangerous error, else False, by true and predicted class: bool (C, C)."""
         import torch
 
         return torch.from_numpy(self.dangerous_array())
@@ -219,7 +219,7 @@ class ConcernSpec:
         return dangerous
 
     def released(self) -> Tensor:
-        """Return which errors are not dangerous, bool (C, C): rows are true classes; the diagonal is False."""
+        """Return True for each error that is not dangerous, else False, by true and predicted class: bool (C, C)."""
         import torch
 
         return torch.from_numpy(self.released_array())

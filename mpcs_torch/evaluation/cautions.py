@@ -49,7 +49,10 @@ class Repeats:
         self._hashes, self._counts = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
 
     def add(self, scores: Tensor, target: Tensor) -> None:
-        """Add rows with ``scores`` (N, C) and ``target`` (N,); skip rows whose top score is a multiple of 1/1000."""
+        """Add rows with ``scores`` (N, C) and ``target`` (N,).
+
+        Rows whose top score is a multiple of 1/1000 are skipped, because rounded and certain scores repeat by chance.
+        """
         largest = 1000 * scores.amax(1).double()
         is_fine = (largest - largest.round()).abs() > 1e-3
         factors = torch.arange(1, scores.shape[1] + 1, dtype=torch.float64).sqrt()

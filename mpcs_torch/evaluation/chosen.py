@@ -79,7 +79,7 @@ class ChosenMetrics(NamedTuple):
         return self.is_weighted or self.has_shares
 
     def make(self, *, additive: bool) -> MetricSet:
-        """Create the chosen metrics: those that are functions of sums over rows if ``additive``, else all others."""
+        """Create the chosen metrics that are functions of sums over rows; unless ``additive``, create the others."""
         entries = [entry for entry in self.entries if issubclass(entry.metric, AdditiveMetric) == additive]
         return MetricSet(entries, self.num_classes, torch.device("cpu"), concern=self.concern, **self.settings)
 

@@ -84,7 +84,7 @@ class ClassifierScores(Scores):
 
     @property
     def class_group_rates(self) -> dict[str, Direction]:
-        """The better direction, "min" or "max", of each rate of a group of classes that tables show, by name."""
+        """The rates of groups of classes that tables show: the better direction, "min" or "max", by rate."""
         rate, names = group_rate(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
         named = {entry.of for entry in self.entries if entry.settings.get("rate") == rate}
         groups = [name for name in self.outcomes if name in names - named]
@@ -138,7 +138,7 @@ class ClassifierScores(Scores):
         }
 
     def outcome_cells(self, name: str) -> dict[str, str]:
-        """Return a row of the table of outcomes, by column title, for a class or a group of classes."""
+        """Return the row of a class, or group of classes, in the table of outcomes: its cells by column title."""
         shares, of = self.rate_shares(name), self.outcomes[name]
         units = {self.cluster_name: number_text(self.clusters[name].true.item())} if name in self.clusters else {}
         cells = {title: str(shares[rate]) for title, rate in COLUMNS.items() if rate in shares}

@@ -97,9 +97,9 @@ def _converted(
     trials: Mapping[str, Trials],
     learned: Mapping[str, Trials],
 ) -> list[Trials]:
-    """Fit ``module`` to the development trials ``learned`` of ``names``; apply it to ``trials`` and to ``learned``.
+    """Fit ``module`` to scores of the detectors ``names`` in ``learned``; apply it to ``trials`` and ``learned``.
 
-    The result has log-likelihood ratios for both. An error in the fit names the development file, ``path``.
+    ``learned`` has the development trials. The result has log-likelihood ratios for both. An error in the fit names the development file, ``path``.
     """
 
     def joined(by_name: Mapping[str, Trials]) -> Tensor:

@@ -35,7 +35,7 @@ ALL = ""
 
 
 class SumLayout:
-    """The K columns of the sums of a bin: rows, errors, labels, weights, each metric's sums, and counts of outcomes."""
+    """The K sums over the rows of a bin: rows, errors, labels, weights, each metric's sums, and outcome counts."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
         self.chosen, self.metrics, self.others = chosen, chosen.make(additive=True), chosen.make(additive=False)
@@ -178,8 +178,8 @@ class ModelSums:
     def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the sums and states of other rows, for the same metrics.
 
-        ``codes[column][code]`` is the code here of the group of rows that has ``code`` in ``other``. If identifiers of
-        rows are positions, ``first`` is added to those of ``other``.
+        ``codes[column]`` translates codes of groups of rows: the group with the code c in ``other`` has the code
+        ``codes[column][c]`` here. If identifiers of rows are positions, ``first`` is added to those of ``other``.
         """
         self.flush()
         other.flush()

@@ -75,7 +75,7 @@ class Scores:
 
     @property
     def class_group_rates(self) -> dict[str, Direction]:
-        """The better direction, "min" or "max", of each rate of a group of classes that tables show, by name."""
+        """The rates of groups of classes that tables show: the better direction, "min" or "max", by rate."""
         return {}
 
     def find(self, metric: str) -> Measured | None:

@@ -40,8 +40,8 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     `fit` trains the classifier on a random part of the samples, and fits the rule on the rest (the hold-out samples).
     So the limits have the guarantee of `DecisionRule`. No other choice may be made on the hold-out samples. So put
-    scaling and searches inside (``DecisionRuleClassifier(GridSearchCV(pipeline, ...))``). A search around this
-    classifier, or a transformer fitted before it, uses the hold-out samples and voids the guarantee.
+    scaling and searches inside this classifier: ``DecisionRuleClassifier(GridSearchCV(pipeline, ...))``. A search
+    around this classifier, or a transformer fitted before it, uses the hold-out samples and voids the guarantee.
 
     To use a trained classifier, pass ``FrozenEstimator(classifier)``. Then `fit` uses all samples to fit the rule. The
     guarantee holds if none of these samples was used to train the classifier.

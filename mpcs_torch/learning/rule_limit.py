@@ -218,7 +218,7 @@ class ClassErrors(NamedTuple):
 
 
 class RuleReport(NamedTuple):
-    """The results of a decision rule on samples; after a fit with limits, on the samples that set the thresholds."""
+    """The results of a decision rule on samples; a fit with limits reports on the samples that set its thresholds."""
 
     calibrated_by: int
     """The number of samples used to fit the calibration."""

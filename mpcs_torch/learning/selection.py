@@ -228,7 +228,10 @@ def number(name: str, value: Any) -> float:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """Convert an integer of any library to an int; raise a ValueError for other values or above 2^53 in magnitude."""
+    """Convert a whole number of any library to an int; raise a ValueError for any other value.
+
+    Bools and numbers above 2^53 in magnitude are refused, too.
+    """
     result = number(name, value)
     is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
     is_exact = result.is_integer() and abs(result) <= 2**53

@@ -241,7 +241,10 @@ class SumMetric(Metric):
         return super()._apply(move, exclude_state)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
-        """Load states, which must have the same settings, and convert them to the device and dtype of the metric."""
+        """Load the states of a metric with the same settings, and move them to the device and dtypes of this metric.
+
+        Tensors in lists keep their dtype.
+        """
         saved = {name: state_dict[prefix + name] for name in self._defaults if prefix + name in state_dict}
         if saved:
             self._check_settings(saved.get("settings"))

@@ -54,15 +54,15 @@ def det_curves(
 
     On these axes, Gaussian scores give a straight line. A marker shows the minimum cost at an operating point; the box
     around the marker spans the Clopper-Pearson intervals of both rates. Intervals assume independent trials and a
-    threshold from other trials. Here, the threshold is the best for the same trials. In simulations, 95 % intervals
-    then contained the true rate in 93 to 98 % of the sets, and both rates in 88 to 94 %. To the left of and below the
-    dotted lines, rates are based on fewer than 30 errors.
+    threshold from other trials. Here, the threshold is the best for the same trials. In simulations of this case, a
+    95 % interval contained the true rate in 93 to 98 % of the sets of trials, and a box contained both true rates in
+    88 to 94 %. To the left of and below the dotted lines, rates are based on fewer than 30 errors.
 
     Args:
         systems: The curve of each detector by its name, from `functional.detection_curve`.
         points: The operating points to mark.
         confidence: The confidence of the intervals, in (0, 1); None for no boxes.
-        marks: More points to mark, by their text in the legend: (false-alarm rate, miss rate) of each detector.
+        marks: More points to mark: for each text in the legend, a pair (false-alarm rate, miss rate) per detector.
         title: The title of the figure.
         on: The axes or the empty figure to draw on. Default: a new figure.
 

@@ -141,7 +141,7 @@ class Panel(NamedTuple):
 
 
 def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure | None = None) -> Figure:
-    """Draw a panel for each metric, and below the panel the differences of models, in a new or an empty figure."""
+    """Draw a panel for each metric, with its differences of models (if any) below, in a new or an empty figure."""
     figure = Figure(layout="constrained") if on is None else on
     columns, pairs = min(3, len(panels)), max(len(panel.differences) for panel in panels)  # side by side
     heights = [ROW * len(panels[0].values) * (1 + len(models)) / 2 + ROOM, *([ROW * pairs + ROOM] if pairs else [])]

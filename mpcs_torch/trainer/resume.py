@@ -201,7 +201,7 @@ def read_state(folder: Path) -> dict[str, Any] | None:
 
 
 def cut_records(path: Path, epochs: int) -> None:
-    """Remove the rows after the first ``epochs`` from ``path``; raise a `ConfigError` if it has fewer complete rows."""
+    """Keep only the first ``epochs`` rows of ``path``; raise a `ConfigError` if the file has fewer complete rows."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[: 1 + epochs]
     if len(lines) <= epochs or not lines[-1].endswith("\n"):
         raise ConfigError(f"{path} must have the {epochs} epochs of the saved run, but has {max(len(lines) - 1, 0)}")

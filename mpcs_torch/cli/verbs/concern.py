@@ -69,13 +69,14 @@ def suggest(
     Args:
         source: The source of the draft.
         out: The concern file to write.
-        given: tsne: a data set, such as digits or mnist; package.module:function, a loader of your own; or a file with
-            numbers and a column or an array of labels. tree: a YAML file of nested classes. costs: a CSV file with the
-            class names in its first row. order: class names from low to high, separated by commas.
+        given: tsne: a data set (such as digits or mnist), a loader of your own (package.module:function), or a file
+            with the column or array "labels" and other columns or arrays of numbers. tree: a YAML file of nested
+            classes. costs: a CSV file with the class names in its first row. order: class names from low to high,
+            separated by commas.
         pairs: tsne: how many ordered pairs to release; an even number, because both directions are released.
-        seeds: tsne: how many runs to average, and to compare for each pair.
-        under: order: the cost of each class that a prediction is too low.
-        over: order: the cost of each class that a prediction is too high.
+        seeds: tsne: how many runs to average. The output says how many of them would release each pair.
+        under: order: the cost of a prediction that is too low, for each step in the order of classes.
+        over: order: the cost of a prediction that is too high, for each step in the order of classes.
         dangerous: costs and order: errors with at least this weight are dangerous; the largest weight is 1.
     """
     _check_options(context, source)

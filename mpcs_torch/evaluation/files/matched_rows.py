@@ -115,7 +115,7 @@ class MatchedRows:
         return RowIds.of(predictions.table.read([self._identifier]), [self._identifier]).check_different()
 
     def _order(self, predictions: Predictions, rows: int) -> Tensor:
-        """Return the index, among the ``rows`` rows of ``predictions``, of each row of the first file: int64 (N,)."""
+        """Return the index in ``predictions``, which has ``rows`` rows, of each row of the first file: int64 (N,)."""
         number = len(self._target)
         if self._row_ids is not None:
             ids = self._row_names(predictions)

@@ -75,7 +75,7 @@ class Roles(NamedTuple):
 
 
 class OpenColumns:
-    """The columns of a table without a role (scores, labels, ...) so far, and the values of the first rows."""
+    """The columns of a table that have no role (scores, labels, ...) yet, and the first rows of all columns."""
 
     def __init__(self, table: FileTable, reading: ReadOptions, class_names: Sequence[str] | None) -> None:
         self.table, self.options = table, reading

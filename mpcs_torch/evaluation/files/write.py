@@ -186,10 +186,11 @@ def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Cal
 
 
 def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> tuple[RowIds, CohortStatistics, int]:
-    """Read scores against a cohort (reference names); return statistics of each name's ``top`` highest scores, or all.
+    """Read scores of names against a cohort (reference names); return statistics of each name's scores.
 
-    Names of enrolments or tests are in the column ``name``. Without a header, each line has such a name, a name of the
-    cohort and a score. Scores must be finite, and each name must have two different scores.
+    With ``top``, only the ``top`` highest scores of each name are used. Names of enrolments or tests are in the column
+    ``name``. Without a header, each line has the name of an enrolment or test, a name of the cohort and a score.
+    Scores must be finite, and at least two of the scores used for a name must differ.
 
     Returns:
         The names, their statistics in the same order, and the number of names with fewer than ``top`` scores. For

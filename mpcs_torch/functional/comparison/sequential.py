@@ -33,16 +33,16 @@ class AnytimeInterval(NamedTuple):
 
 
 def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) -> Tensor:
-    r"""Compute the evidence that the mean loss is above a limit; 20 or more rejects the limit at the level 1 / 20.
+    r"""Compute the evidence that the mean loss is above a limit; from 20 on, it is significant at the level 1 / 20.
 
     The evidence is the mean of :math:`(q / p)^k ((1 - q) / (1 - p))^{n - k}` over 25 rates q, with limit p, ``loss`` k
     and ``samples`` n. The odds of q are log-spaced from 1.2 to 40 times those of p. If the conditional mean loss of
-    each sample is at most p, the evidence ever reaches :math:`1 / \delta` with a probability of at most :math:`\delta`.
-    For evidence that the mean is *below* p, pass ``samples - loss`` and the limit ``1 - p``.
+    each sample is at most p, the probability that the evidence ever reaches :math:`1 / \delta` is at most
+    :math:`\delta`. For evidence that the mean is *below* p, pass ``samples - loss`` and the limit ``1 - p``.
 
     Args:
-        loss: ``(...)`` the sums of losses so far, each from 0 to 1.
-        samples: ``(...)`` the numbers of losses, or the sums of their weights from 0 to 1.
+        loss: ``(...)`` the (weighted) sums of the losses so far, where each loss is from 0 to 1.
+        samples: ``(...)`` the numbers of losses or, if each loss has a weight from 0 to 1, the sums of these weights.
         limit: The highest acceptable mean loss, above 0 and below 1, or ``(...)`` limits.
 
     Returns:

@@ -233,8 +233,8 @@ def actual_detection_cost(
 
     Without ``threshold``, ``preds`` are natural-log likelihood ratios; the excess over `min_detection_cost` is then the
     calibration loss. With ``threshold``, e.g. from a development set, scores may have any range, and a score of at
-    least ``threshold`` (not NaN) is accepted at all operating points. The equation, the other arguments, the result and
-    the errors are those of `min_detection_cost`.
+    least ``threshold`` is accepted at all operating points. ``threshold`` must not be NaN. The equation, the other
+    arguments, the result and the errors are those of `min_detection_cost`.
 
     Example:
         >>> import torch

@@ -26,7 +26,7 @@ BinSpan = Literal["data", "unit"]
 
 
 class MeasuredProbabilities(NamedTuple):
-    """The generalized means of measured rates, and B bins in ascending order: float64 (float32 on MPS)."""
+    """B bins in ascending order, and the generalized means of the rates in them; all float64 (float32 on MPS)."""
 
     means: ProbabilityMeans
     low: Tensor
@@ -93,7 +93,7 @@ class _Histogram(NamedTuple):
 
 
 class _Bins(NamedTuple):
-    """A partition of probabilities: singular cells, which have more probabilities than a bin, and bins for the rest."""
+    """A partition of probabilities: cells fuller than the average bin ("singular" cells), and bins for the rest."""
 
     width: float
     rank: Tensor

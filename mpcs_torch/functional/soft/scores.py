@@ -352,8 +352,8 @@ def hard_f1(
     """Compute the F1 of predictions above a threshold against labels above 0.5; in [0, 1], higher is better.
 
     A prediction above ``threshold`` counts as positive. ``threshold`` is a number, or ``(C,)`` numbers, one for each
-    class. The score is optimistic on data on which `best_f_thresholds` chose the thresholds, and has no gradient. The
-    average ``"weighted"`` weighs classes by their number of positive labels. The other arguments, the shape of the
+    class. The score has no gradient. It is optimistic if `best_f_thresholds` chose the thresholds on the same data.
+    The average ``"weighted"`` weighs classes by their number of positive labels. The other arguments, the shape of the
     result and errors are those of `soft_fbeta`.
 
     References:

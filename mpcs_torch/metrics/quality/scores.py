@@ -258,7 +258,7 @@ class AverageAccuracy(_OfAccuracy):
 
 
 class ErrorRate(_OfAccuracy):
-    """Compute the error rate averaged over classes, 2 / C times the share of wrong decisions; lower is better.
+    """Compute the mean one-vs-rest error rate of classes: 2 / C times the share of wrong decisions; lower is better.
 
     Example:
         >>> import torch
