@@ -99,7 +99,8 @@ def _converted(
 ) -> list[Trials]:
     """Fit ``module`` to scores of the detectors ``names`` in ``learned``; apply it to ``trials`` and ``learned``.
 
-    ``learned`` has the development trials. The result has log-likelihood ratios for both. An error in the fit names the development file, ``path``.
+    ``learned`` has the development trials. The result has log-likelihood ratios for both. An error in the fit names the
+    development file, ``path``.
     """
 
     def joined(by_name: Mapping[str, Trials]) -> Tensor:
