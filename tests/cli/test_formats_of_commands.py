@@ -129,6 +129,7 @@ def equal(one: Any, other: Any) -> bool:
     return one == pytest.approx(other, abs=1e-6) if isinstance(one, float) else True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize(
     ("columns", "command"),

@@ -203,7 +203,7 @@ def test_the_command_says_that_it_read_shares(
     )
     differences = [row["difference"] for row in found["comparisons"]]
     assert differences == pytest.approx([row.paired.difference for row in expected.comparisons])
-    gate = ("--require", "dangerous_rate < 50 %", "--require", "recall[seen] > 0.1", "--require", "dangerous_rate < 0")
+    gate = ("--require", "dangerous_rate < 50 %", "--require", "recall[seen] > 0.1", "--require", "dangerous_rate <= 0")
     assert run("score", files[0], "--concern", concern, *gate) == 3
     assert "1 of 3 tests of requirements failed" in capsys.readouterr().err
     assert run("score", files[0], "--concern", concern, "--html", tmp_path / "page.html") == 0

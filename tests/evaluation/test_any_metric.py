@@ -110,6 +110,7 @@ def test_a_group_of_all_rows_has_the_value_of_all() -> None:
         assert found.value(name, "A", ("site", "all")) == pytest.approx(found.value(name, "A"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clusters", [None, [f"patient {row // 3}" for row in range(900)]])
 def test_halves_merge(clusters: list[str] | None) -> None:
     whole = measured(clusters=clusters)

@@ -56,6 +56,7 @@ def test_what_was_not_measured_is_refused(asked: dict[str, Any], message: str) -
         result.value(**{"model": "A", **asked})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clusters", [None, PATIENTS])
 def test_halves_merge_to_the_whole(clusters: torch.Tensor | None) -> None:
     whole, halves = (

@@ -10,6 +10,7 @@ from tests.fuzz.readers import readers
 READERS = readers()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_files_are_read_or_refused(name: str, tmp_path: Path) -> None:
     reader = READERS[name]

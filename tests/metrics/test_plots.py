@@ -47,6 +47,7 @@ def fed(metric: SumMetric, size: int) -> SumMetric:
     return metric
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WITH_CLASSES)
 def test_texts_fit_for_any_number_of_classes(kind: str) -> None:
     for size in (2, 10, 30):
@@ -55,6 +56,7 @@ def test_texts_fit_for_any_number_of_classes(kind: str) -> None:
         pyplot.close(figure)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", WITH_CLASSES)
 def test_texts_fit_between_axes_of_the_caller(kind: str) -> None:
     figure = Figure(figsize=(11, 4), layout="constrained")
