@@ -35,7 +35,7 @@ and calibration errors contain the true value in only 0 to 90 % of cases (`tests
 
 
 class LeftOut(NamedTuple):
-    """The values of a metric, of any shape (...), with all rows and without parts of the rows."""
+    """The values of a metric: with all rows, and with parts of the rows left out. The shape of a value is (...)."""
 
     whole: Tensor
     """(...): the value with all rows."""
@@ -49,14 +49,15 @@ class LeftOut(NamedTuple):
     """(...): the mean of four values, each computed from a quarter of the parts."""
 
     def mapped(self, function: Callable[..., Tensor], *others: "LeftOut") -> "LeftOut":
-        """Return the results of ``function`` as a `LeftOut`; it is called with each field of this and of ``others``."""
+        """Apply ``function`` to each field of this `LeftOut` and the same field of ``others``; return the results."""
         return LeftOut(*(function(*each) for each in zip(self, *others, strict=True)))
 
 
 def jackknife_interval(left: LeftOut, limits: tuple[float | None, float | None], unit: str) -> Interval | Reason:
     """Return the jackknife interval of a scalar metric, or the reason why there is none.
 
-    ``limits``, the lowest and highest possible value or None, decide the scale. The reason names ``unit``, as "rows".
+    ``limits`` are the lowest and the highest possible value; None means no limit. The interval is computed on the scale
+    that `_interval_scale` returns for these limits. ``unit`` is the word for rows or clusters in the reason.
     """
     scale = _interval_scale(left, limits)
     on_scale = left.mapped(SCALES[scale][0])
@@ -69,7 +70,7 @@ def jackknife_difference(
 ) -> PairedDifference | Reason:
     """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
 
-    ``first`` and ``second`` are the models' values without parts of the rows; or a value, and why there are no others.
+    A model without a `LeftOut` is given as a pair: its value, and the reason why it has none, which is then returned.
     """
     if not isinstance(first, LeftOut):
         return first[1]
@@ -82,7 +83,7 @@ def jackknife_difference(
 
 
 def _interval_scale(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scale":
-    """Return "logit" for ``limits`` (0, 1), "log" for (0, None), else "plain"; "plain" if any value is at a limit."""
+    """Return "logit" for ``limits`` (0, 1), "log" for (0, None), else "plain". A value at a limit gives "plain"."""
     values = torch.cat([each.reshape(-1) for each in left])
     low, high = limits
     if low == 0 and high == 1 and bool(((values > 0) & (values < 1)).all()):

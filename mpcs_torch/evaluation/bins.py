@@ -21,8 +21,9 @@ MIN_BITS = 5
 class BinnedSums:
     """The sums of the rows in each bin of each group.
 
-    A bin is a row, or a cluster of rows that are not independent. If there are more than ``budget`` values, bins are
-    joined (folded) by the hashes of their identifiers, in the same way for all models.
+    A bin is one row, or one cluster of rows that are not independent; it has K sums. If there are more than ``budget``
+    sums in all bins, the bins whose hashed identifiers begin with the same bits are joined (folded). The hashes depend
+    only on the identifiers, so the bins of all models can be compared.
     """
 
     def __init__(self, budget: int = BUDGET) -> None:
@@ -53,7 +54,7 @@ class BinnedSums:
         return self._sums
 
     def add(self, groups: Tensor, bins: Tensor, sums: Tensor) -> None:
-        """Add ``sums`` (n, K) to bins, given their identifiers ``bins`` (n,), of `bits` bits, and ``groups`` (n,)."""
+        """Add ``sums`` (n, K) to the bins with identifiers ``bins`` (n,), of `bits` bits each, in ``groups`` (n,)."""
         if self.bits is not None and len(self._ids) and not bool(groups.any() | self._groups.any()):
             places = torch.searchsorted(self._ids, bins).clamp_(max=len(self._ids) - 1)
             if self._ids[places].equal(bins):  # true for most batches after folding
@@ -65,7 +66,7 @@ class BinnedSums:
             self._join_pending()
 
     def exceeds(self, most: int) -> bool:
-        """Return whether the bins have more than ``most`` values."""
+        """Return whether there are more than ``most`` sums in all bins."""
         return self._sums.numel() + self._pending_values > most and self.sums.numel() > most
 
     def _join_pending(self) -> None:
@@ -89,8 +90,8 @@ class BinnedSums:
     def merge(self, other: "BinnedSums", groups: Tensor | None = None, *, first: int = 0) -> None:
         """Add the sums of other rows; ``other`` does not change.
 
-        ``groups[code]`` is the code here of the group with ``code`` in ``other``. Default: equal codes. If identifiers
-        are positions of rows, ``first`` is added to the identifiers in ``other``.
+        A group with the code c in ``other`` has the code ``groups[c]`` here; by default, the code c. ``first`` is added
+        to the identifiers in ``other`` if they are positions of rows: the positions then continue those here.
         """
         for each in (self, other):  # may fold bins, which changes their bits
             each._join_pending()
@@ -124,7 +125,7 @@ class BinnedSums:
 
 
 def in_bits(ids: Tensor, bits: int | None, wanted: int | None) -> Tensor:
-    """Reduce identifiers (n,) from ``bits`` to ``wanted`` bits; None stands for identifiers that are not hashed."""
+    """Shorten identifiers (n,) from ``bits`` to ``wanted`` bits. None means identifiers that are not hashed yet."""
     if bits == wanted or wanted is None:
         return ids
     return hashed(ids) >> (BITS - wanted) if bits is None else ids >> (bits - wanted)

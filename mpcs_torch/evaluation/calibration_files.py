@@ -122,9 +122,10 @@ def fit_to_predictions(predictions: Predictions, method: ClassMethod, advance: A
 def fit_to_trials(
     path: Path, trials: Trials, method: TrialMethod, p_target: float, *, lower_is_target: bool = False
 ) -> FittedCalibration:
-    """Fit logistic or PAV calibration to the trials of a file; only logistic calibration uses ``p_target``, in (0, 1).
+    """Fit logistic or PAV calibration to ``trials``, which were read from the file ``path``.
 
-    If targets have the lower scores (``lower_is_target``), the scores in ``trials`` must already be negated.
+    Only logistic calibration uses ``p_target``, the prior probability of a target, in (0, 1). If targets have the lower
+    scores in the file (``lower_is_target``), the scores in ``trials`` must already be negated.
 
     Warns:
         CalibrationWarning: If the scores are reversed or carry no information.
@@ -136,7 +137,6 @@ def fit_to_trials(
 def _fitted(
     path: Path, saved: SavedCalibration, scores: Tensor, target: Tensor, measure: str, loss: Callable[..., Tensor]
 ) -> FittedCalibration:
-    """Fit a calibration to the rows of a file, and measure the loss on these rows before and after calibration."""
     with naming_file(path):
         saved.module.fit(scores, target)
     before, after = (loss(values, target).item() for values in (scores, saved.module(scores)))
@@ -144,19 +144,19 @@ def _fitted(
 
 
 def open_to_calibrate(saved: SavedCalibration, path: Path, reading: ReadOptions) -> Predictions:
-    """Open predictions to calibrate, labelled or not; read logits if the calibration was fitted to logits."""
+    """Open predictions that ``saved`` will calibrate, labelled or not; read logits if it was fitted to logits."""
     return _open_unlabelled(path, reading._replace(from_logits=saved.from_logits), saved.class_names)
 
 
 def open_unlabelled(like: Predictions, path: Path) -> Predictions:
-    """Open predictions, labelled or not, for the same classes as those of ``like``."""
+    """Open predictions, with or without labels, that have the same classes as ``like``."""
     label = like.reading.label_column
     label = label if label in open_table(path).names else None
     return _open_unlabelled(path, like.reading._replace(label_column=label, labels=None), like.class_names)
 
 
 def _open_unlabelled(path: Path, reading: ReadOptions, class_names: Sequence[str]) -> Predictions:
-    """Open predictions for ``class_names``; if these are just 0, 1, ..., the file may use other names."""
+    """Open predictions for ``class_names``; if these are only the numbers 0, 1, ..., the file may have other names."""
     is_numbered = [*class_names] == [*map(str, range(len(class_names)))]
     predictions = Predictions(path, reading, class_names=None if is_numbered else class_names, needs_labels=False)
     if (number := len(predictions.class_names)) != len(class_names):
@@ -185,10 +185,12 @@ def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out
 def estimate_file_priors(
     validation: Predictions, unlabelled: Predictions, class_groups: Mapping[str, Sequence[int]], advance: Advance
 ) -> PriorEstimate:
-    """Estimate the frequencies of classes and ``class_groups`` in an unlabelled file; rows of a cluster are dependent.
+    """Estimate the frequencies of the classes, and of ``class_groups``, in the file ``unlabelled``.
+
+    The labelled file ``validation`` shows how the model scores each class. Rows of a cluster count as dependent.
 
     Warns:
-        EvaluationWarning: E2, if a column seems to name units such as patients, but there are no clusters.
+        EvaluationWarning: The warning E2, if a column seems to name units such as patients, but there are no clusters.
     """
     known, others = validation.logits(), unlabelled.logits()
     advance(len(known.scores) + len(others.scores))
@@ -206,7 +208,7 @@ def estimate_file_priors(
 
 
 def plain_priors(estimate: PriorEstimate, names: Sequence[str]) -> dict[str, Any]:
-    """Return an estimate as a dictionary, with the names of the classes, for a file that `load_priors` reads."""
+    """Return ``estimate`` and the class ``names`` as a dictionary of plain types, which `load_priors` reads as JSON."""
     plain = {name: value.tolist() if isinstance(value, Tensor) else value for name, value in estimate._asdict().items()}
     apart = {" or ".join(names[label] for label in part): share for part, share in estimate.told_apart.items()}
     shares = {"class_groups": estimate.class_groups, "told_apart": apart}

@@ -33,8 +33,8 @@ below the second, they are categories."""
 def repeating(columns: Mapping[str, tuple[Collection[str], int]], option: str = "--cluster") -> list[EvaluationWarning]:
     """Return a warning if columns seem to name units whose rows are not independent, such as patients.
 
-    By name of a column, ``columns`` has the distinct values and the number of rows with a value. The warning suggests
-    ``option``, which takes clusters.
+    ``columns`` maps each column to its distinct values and to the number of rows that have a value. The warning
+    suggests to pass clusters by ``option``.
     """
     units = [f"{quoted(name)} ({len(column[0])})" for name, column in columns.items() if _names_units(name, *column)]
     shared = f"rows share values of {', '.join(units)}; if such rows, as those of a patient, are not independent"
@@ -51,7 +51,7 @@ class Repeats:
     def add(self, scores: Tensor, target: Tensor) -> None:
         """Add rows with ``scores`` (N, C) and ``target`` (N,).
 
-        Rows whose top score is a multiple of 1/1000 are skipped, because rounded and certain scores repeat by chance.
+        Rows whose highest score is a multiple of 1/1000, such as 1, are skipped: such scores are often equal by chance.
         """
         largest = 1000 * scores.amax(1).double()
         is_fine = (largest - largest.round()).abs() > 1e-3
@@ -64,7 +64,7 @@ class Repeats:
         self._join(other._hashes, other._counts)
 
     def warnings(self) -> list[EvaluationWarning]:
-        """Return a warning if many rows repeat others, unless few rows are distinct, as those from a decision tree."""
+        """Return a warning if many rows repeat others; none if distinct rows are few, as with a decision tree."""
         rows = int(self._counts.sum())
         share = self._counts[self._counts > 1].sum().item() / max(1, rows)
         if share < 0.05 or len(self._counts) < max(MIN_UNNAMED, rows / 8):
@@ -111,10 +111,11 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
 
 
 def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str) -> list[EvaluationWarning]:
-    """Return a warning if the probabilities in any bin of ``measured`` differ from the share that is correct.
+    """Return a warning if probabilities in a bin of ``measured`` differ from the share of predictions that are right.
 
-    The difference must exceed chance (1 % over all bins) by more than 0.02. ``independent`` is the number of clusters
-    (or of independent rows), divided by the number of rows. ``model`` is the start of the sentence.
+    The interval of this share (99 % for all bins together) must be more than 0.02 away from the probabilities in the
+    bin. ``independent`` is the number of clusters divided by the number of rows; without clusters, 1. The message
+    starts with ``model``.
     """
     gaps = [(0.0, "")]
     for low, high, correct, incorrect in zip(*(part.tolist() for part in measured[1:]), strict=True):

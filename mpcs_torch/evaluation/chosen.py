@@ -75,11 +75,11 @@ class ChosenMetrics(NamedTuple):
 
     @property
     def weighs(self) -> bool:
-        """Whether metrics get weights: the weights of rows, or the shares of annotators."""
+        """Whether metrics get weights, which are either the weights of rows or the shares of annotators."""
         return self.is_weighted or self.has_shares
 
     def make(self, *, additive: bool) -> MetricSet:
-        """Create the chosen metrics that are functions of sums over rows; unless ``additive``, create the others."""
+        """Create the chosen metrics: those that are computed from sums over rows if ``additive``, else all others."""
         entries = [entry for entry in self.entries if issubclass(entry.metric, AdditiveMetric) == additive]
         return MetricSet(entries, self.num_classes, torch.device("cpu"), concern=self.concern, **self.settings)
 
@@ -114,7 +114,7 @@ class ChosenMetrics(NamedTuple):
         return samples.scores.detach().double().cpu(), samples.labels.target.cpu() if shares is None else shares
 
     def notes(self, *, is_default: bool) -> list[str]:
-        """Return sentences on the metrics that were left out, with reasons; none if the user named metrics."""
+        """Return sentences on the metrics left out, and why; empty if the user named metrics (not ``is_default``)."""
         if not is_default:
             return []
         notes = []
@@ -195,7 +195,7 @@ NO_REFERRALS = (
 
 
 def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None:
-    """Return two phrases, what the rows have and what the metric needs, if these conflict; else None."""
+    """Return two phrases, what the rows have and what the metric needs, if the metric does not suit them; else None."""
     takes, is_weighed = entry.takes, chosen.is_weighted or (chosen.has_shares and entry.takes_classes)
     cases = {
         ("one class for each row", "must have soft labels"): takes == "soft_labels" and not chosen.is_soft,
@@ -217,7 +217,6 @@ def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None
 
 
 def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
-    """Return whether a metric is measured if the user names no metrics."""
     if entry.takes == "costs":
         return chosen.has_costs
     if not entry.is_default or _misfit(chosen, entry):
@@ -233,7 +232,7 @@ def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
 
 
 def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> bool:
-    """Return whether any metric counts classes; soft labels are then the shares of annotators for each class."""
+    """Return whether any metric counts classes. If so, soft labels mean the shares of annotators who chose a class."""
     if entries is None:
         return concern is not None
     return any(entry.counts_classes for entry in entries)
@@ -283,9 +282,10 @@ class MetricInputs:
         return self.rows.by_class()
 
     def arguments(self, takes: Takes) -> tuple[Tensor | slice, Tensor, Tensor, Tensor | None]:
-        """Return indices of rows, predictions, labels and weights, (m, ...) each, for metrics that take ``takes``.
+        """Return the indices, predictions, labels and weights of m rows, for metrics whose inputs are ``takes``.
 
-        If metrics count classes, a row with shares of several classes becomes a weighted row for each of the classes.
+        Metrics that count classes get a row with soft labels several times: once for each class that annotators chose,
+        with their share as the weight.
         """
         if takes in ("soft_labels", "costs"):
             labels = self.rows.target if takes == "soft_labels" else self.rows.costs
@@ -312,7 +312,7 @@ def model_inputs(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor
 
 
 def as_entries(metrics: Metrics) -> list[MetricEntry]:
-    """Return an entry of the register of metrics for each of ``metrics``, in any form that `Evaluation` takes."""
+    """Convert ``metrics``, in any form that `Evaluation` takes, to entries of the register of metrics."""
     if isinstance(metrics, str | Metric | MetricEntry) or not metrics:
         raise ValueError(f"metrics must be a list, [metric], or a dictionary by name, but got {quoted(metrics)}.")
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]

@@ -36,10 +36,10 @@ MAX_CLASSES = 1000
 
 
 class RowRisks:
-    """The estimated risk of each row: the probability that its decision is a dangerous error, according to the model.
+    """The risk of each row: the probability, by the model's own scores, that its decision is a dangerous error.
 
-    A row takes 5 bytes, and 8 more for a weight. Rows with soft labels or decisions, or with more classes than
-    `MAX_CLASSES`, are not kept.
+    A row takes 5 bytes, or 13 with a weight. `add` ignores rows with soft labels or decisions, and rows with more
+    classes than `MAX_CLASSES`.
     """
 
     def __init__(self) -> None:
@@ -57,7 +57,7 @@ class RowRisks:
         self._parts.append(tuple(columns))
 
     def risks(self) -> tuple[Tensor, ...] | None:
-        """Return risks (float32), whether decisions are dangerous errors, any weights: (N,) each; None if no rows."""
+        """Return (N,) tensors: risks, whether decisions are dangerous errors, and any weights; None without rows."""
         return tuple(torch.cat(parts) for parts in zip(*self._parts, strict=True)) or None
 
 
@@ -66,10 +66,10 @@ def open_models(
 ) -> dict[str, Predictions]:
     """Open the file of each model; return the opened files by the name of the model.
 
-    If any of the files has predicted labels instead of scores, the models are compared by their decisions. The
-    decision for a row of scores is its most probable class. Columns of groups and clusters are taken from the first
-    file. The ``concern`` names the classes in index order, and the sets of classes in files of decisions. Without a
-    concern, the classes are those of the first file that names them.
+    If any file has predicted labels instead of scores, the models are compared by their decisions: in a file of scores,
+    the class with the highest score is the decision. Groups and clusters are read only from the first file. A
+    ``concern`` states the classes in index order, and the sets of classes that may be decided. Without a concern, the
+    classes are those of the first file that names them.
     """
     if reading.missing == "drop" and len(paths) > 1:
         raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
@@ -106,9 +106,10 @@ def score_models(
 ) -> Result[ClassifierScores]:
     """Evaluate files with the same rows. The files are read one after the other.
 
-    `open_models` returns ``opened``. ``concern``, ``settings``, ``intervals`` and ``entries`` (the metrics) are
-    arguments of `Evaluation`. If ``risks`` has an entry for a model, the model's rows are also added to this entry.
-    Before the evaluation, ``check`` gets the result of a single row, and may raise a ValueError for unknown names.
+    The files ``opened`` come from `open_models`. ``concern``, ``settings``, ``intervals`` and ``entries`` (the metrics)
+    are arguments of `Evaluation`. ``risks`` maps models to `RowRisks`, to which the rows of the model are added.
+    ``check`` is called before the evaluation with the result of a single row; it may raise a ValueError, as for unknown
+    names.
     """
     first, is_alone = next(iter(opened.values())), len(opened) == 1
     reading, names, is_clustered = first.reading, first.class_names, first.reading.cluster is not None

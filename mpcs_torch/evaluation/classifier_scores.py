@@ -67,7 +67,7 @@ class ClassifierScores(Scores):
     measured: MeasuredProbabilities | None = None
 
     def by_class(self) -> dict[str, Measured]:
-        """Return rates of classes, such as ``recall[malignant]``: value, interval or None, and the reason for none."""
+        """Return rates by name, such as ``recall[malignant]``: the value, and its interval or the reason for none."""
         reasons = f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric", "the class has no rows"
         rates, sensitivities = dict[str, Measured](), dict[str, Measured]()
         for name, of in self.named_outcomes().items():
@@ -84,7 +84,7 @@ class ClassifierScores(Scores):
 
     @property
     def class_group_rates(self) -> dict[str, Direction]:
-        """The rates of groups of classes that tables show: the better direction, "min" or "max", by rate."""
+        """The rates of groups of classes that tables show, by name: "max" if a higher rate is better, else "min"."""
         rate, names = group_rate(refers=self.refers), self.named_outcomes().keys() - {*self.class_names}
         named = {entry.of for entry in self.entries if entry.settings.get("rate") == rate}
         groups = [name for name in self.outcomes if name in names - named]
@@ -100,7 +100,7 @@ class ClassifierScores(Scores):
         return {**super().about(), "classes": list(self.class_names)}
 
     def remarks(self) -> list[str]:
-        """Return remarks as sentences. If costs are relative, the first states which constant decision costs 1."""
+        """Return remarks as sentences. If costs are relative to a constant decision, the first remark names it."""
         if self.constant is None:
             return super().remarks()
         relative = [entry.name for entry in self.entries if entry.undefined == "constant"]
@@ -118,11 +118,11 @@ class ClassifierScores(Scores):
         return {entry.name: _reason(entry, self.values[entry.name], unpredicted, absent) for entry in undefined}
 
     def named_outcomes(self) -> dict[str, Outcomes]:
-        """Return the outcomes of each class, and of each group of classes; empty for soft labels."""
+        """Return the counts of outcomes for each class and group of classes, by its name; empty for soft labels."""
         return {name: of for name, of in self.outcomes.items() if name not in (EVERY, AT_RISK)}
 
     def rate_shares(self, name: str) -> dict[str, Share]:
-        """Return the rates of the class, or group of classes, ``name``, as shares of rows, by name of the rate."""
+        """Return the rates of ``name`` (a class, or a group of classes) as shares of rows, by the name of the rate."""
         weight, ends = torch.tensor(self.weight, dtype=torch.float64), self.class_intervals.get(name, {})
         rates = self.outcomes[name].rates(weight, refers=self.refers)
         return {rate: Share(part.item(), whole.item(), ends.get(rate)) for rate, (part, whole) in rates.items()}
@@ -138,7 +138,7 @@ class ClassifierScores(Scores):
         }
 
     def outcome_cells(self, name: str) -> dict[str, str]:
-        """Return the row of a class, or group of classes, in the table of outcomes: its cells by column title."""
+        """Return the cells of the class (or group of classes) ``name`` in the table of outcomes, by column title."""
         shares, of = self.rate_shares(name), self.outcomes[name]
         units = {self.cluster_name: number_text(self.clusters[name].true.item())} if name in self.clusters else {}
         cells = {title: str(shares[rate]) for title, rate in COLUMNS.items() if rate in shares}
@@ -170,13 +170,13 @@ class ClassifierScores(Scores):
 
     @property
     def confusion_is_shown(self) -> bool:
-        """Whether tables have a row for each class: there are counts by class, and few enough classes."""
+        """Whether tables have a row for each class: if outcomes are known for up to `MAX_READABLE_CLASSES` classes."""
         return 0 < len(self.named_outcomes()) <= MAX_READABLE_CLASSES
 
     def class_parts(self, title: str = "") -> list[Table | str]:
-        """Return tables and sentences by class; with a ``title``, an empty list unless rows may be referred.
+        """Return the table of classes. If rows may be referred, add the confusion matrix and sentences on referrals.
 
-        The confusion matrix is among the tables if rows may be referred.
+        The matrix comes first, under ``title`` if one is given. With a title, but without a matrix, the list is empty.
         """
         parts, by_class = list[Table | str](), self.class_table()
         if self.refers and self.confusion is not None and self.confusion_is_shown:
@@ -207,7 +207,7 @@ class ClassifierScores(Scores):
         return sentences
 
     def value_range(self, metric: str) -> tuple[float, float] | None:
-        """Return the lowest and the highest possible value of a metric, or of a rate; None if a value is unbounded."""
+        """Return the lowest and highest possible value of ``metric`` (or of a rate); None if they are not known."""
         entry = next((entry for entry in self.entries if entry.name == metric), None)
         made: Any = None if entry is None else entry.metric
         if entry is None:
@@ -238,7 +238,7 @@ class ClassifierScores(Scores):
         return plain
 
     def _empty_classes(self, counts: Tensor, what: str) -> str:
-        """Return a sentence that the classes with a count of 0 are ``what``; empty if there are no such classes."""
+        """Return a sentence that the classes with a count of 0 are ``what``, or "" if there are no such classes."""
         empty = [self.class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
         if not empty:
             return ""

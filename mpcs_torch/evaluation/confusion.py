@@ -45,13 +45,8 @@ def evaluate_confusion(
 ) -> Result[ClassifierScores]:
     """Evaluate the decisions for independent rows, given only their confusion matrix.
 
-    Args:
-        confusion: ``(C, C)``, int64, with a row for each true class.
-        class_names: The names of the C classes.
-        model: The name of the model.
-        concern: The cost of each kind of error.
-        metrics: Registered metrics that take decisions. Default: those that are measured by default.
-        intervals: Whether to compute intervals.
+    ``confusion`` is (C, C), int64, with a row for each true class; ``concern`` states the cost of each kind of error.
+    ``metrics`` must take decisions; by default, they are all default metrics that do.
     """
     if metrics is None:
         of_decisions = [entry for entry in ENTRIES if entry.takes == "decisions" and not entry.is_of_referrals]

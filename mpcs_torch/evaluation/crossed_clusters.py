@@ -27,10 +27,10 @@ Classified = Result[ClassifierScores]
 
 
 def crossed_rows(clusters: Mapping[str, Any]) -> list[list[Any]]:
-    """Return the cluster of each row by the first column, by the second, and by both, (N,) each.
+    """Return the clusters of N rows in three lists: by the first column, by the second, and by the pair of both.
 
     Raises:
-        ValueError: If there are not exactly two columns, with names for the same rows.
+        ValueError: If ``clusters`` has not exactly two columns, or if their lengths differ.
     """
     if len(clusters) != 2:
         raise ValueError(f"clusters must be (N,) names, or two columns of them, but got columns {quoted([*clusters])}.")
@@ -39,7 +39,7 @@ def crossed_rows(clusters: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def crossed(results: Iterable[Classified], columns: Iterable[str | None]) -> Classified:
-    """Combine three results, clustered by the first column, the second, and both, into one for crossed clusters."""
+    """Combine three results of the same rows into one: clustered by the first column, by the second, and by both."""
     first, second, both = results
     models = {name: _crossed(first.models[name], second.models[name], both.models[name]) for name in first.models}
     groups = list[GroupScores]()
@@ -79,7 +79,7 @@ def _crossed(*scores: Scores) -> ClassifierScores:
 
 
 def _crossed_ends(values: Mapping[str, float], *intervals: Mapping[str, Interval]) -> dict[str, Interval]:
-    """Return the combined interval of each value that has intervals with clusters by the first and second column."""
+    """Combine the three intervals of each value by `_around`; leave out a value that lacks one of the first two."""
     first, second, both = intervals
     ends = dict[str, Interval]()
     for name in (name for name in first if name in second):
@@ -91,7 +91,7 @@ def _crossed_ends(values: Mapping[str, float], *intervals: Mapping[str, Interval
 
 
 def _around(value: float, first: Interval, second: Interval, both: Interval) -> Interval:
-    """Combine the intervals of a value with clusters by the first column, by the second, and by both."""
+    """Combine three intervals of ``value``, for which rows are clustered by the first column, the second, and both."""
     distances = list[float]()
     for end in (0, 1):
         one, other, pair = (abs(value - ends[end]) for ends in (first, second, both))
@@ -112,7 +112,7 @@ def _crossed_comparisons(*comparisons: Sequence[Comparison]) -> list[Comparison]
 
 
 def _difference(paired: PairedDifference, low: float, high: float) -> PairedDifference:
-    """Return ``paired`` with a new interval, and with a p-value that is at most 0.05 exactly if this excludes 0."""
+    """Return ``paired`` with a new interval, and a p-value that is at most 0.05 exactly if the interval excludes 0."""
     from scipy.special import ndtr  # scipy.stats takes longer to import
 
     change = paired.difference

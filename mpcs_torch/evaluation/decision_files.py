@@ -53,7 +53,7 @@ class FileDecisions(NamedTuple):
 
 
 class UnitRows(NamedTuple):
-    """The M rows of a file; or if rows are combined, its M units of decision, such as patients."""
+    """The M rows to decide: those of a file or, if it has units of decision such as patients, one for each unit."""
 
     logits: Tensor
     """(M, C), float64."""
@@ -68,7 +68,7 @@ class UnitRows(NamedTuple):
 
     @classmethod
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
-        """Return ``rows`` with the texts of ``columns``; combine the rows of each unit if the file has units."""
+        """Return `UnitRows` of ``rows`` and the texts of ``columns``; if there are units, combine the rows of each."""
         unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
         target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
         texts = {name: rows.texts(name) for name in columns}
@@ -95,10 +95,9 @@ def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predict
 
 
 def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) -> tuple[dict[str, Any], str]:
-    """Read the rows of a file opened by `open_to_fit`; combine the rows of each unit of decision if there are units.
+    """Return the arguments of `DecisionRule.fit` from a file opened by `open_to_fit`, and a sentence on its units.
 
-    Returns:
-        The arguments of `DecisionRule.fit`, and a sentence on how rows were combined ("" if they were not).
+    If the file has units of decision, the rows of each unit are combined. If not, the sentence is "".
     """
     read, cluster, weight = predictions.logits(), predictions.reading.cluster, predictions.reading.weight
     advance(len(read.scores))
@@ -118,7 +117,7 @@ def fit_rule(rule: DecisionRule, predictions: Predictions, advance: Advance) -> 
     Raise an error if the rows cannot guarantee the limits of the rule.
 
     Warns:
-        EvaluationWarning: E2, if a column seems to name units such as patients, but there are no clusters.
+        EvaluationWarning: The warning E2, if a column seems to name units such as patients, but there are no clusters.
     """
     arguments, note = rows_to_fit(rule, predictions, advance)
     with naming_file(predictions.path):
@@ -141,9 +140,9 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
 def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance: Advance) -> FileDecisions:
     """Copy a file and add the decision for each row: a class, a set of classes, or a referral.
 
-    The column ``decision`` is added, and four about the best class: ``best`` is its name, ``risk`` the estimated
-    risk that deciding for it is a dangerous error, and ``cost`` its expected cost. ``reason`` states why this class is
-    not the decision. Score arrays (N, C) are not copied to text files.
+    The column ``decision`` is added, and four columns about the best class, the one with the lowest expected cost.
+    ``best`` is its name, ``risk`` the probability that deciding for it is a dangerous error, and ``cost`` its expected
+    cost. ``reason`` says why it is not the decision, or is empty. Arrays of scores (N, C) are not copied to text files.
 
     Warns:
         EvaluationWarning: If the rule was fitted to some of the labelled rows.

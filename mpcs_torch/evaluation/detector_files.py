@@ -44,11 +44,11 @@ def score_detectors(
 ) -> Result[DetectorScores]:
     """Evaluate detectors from files as `evaluate_detectors` does; arguments with the same names have the same meaning.
 
-    Decisions at ``threshold`` are measured, too. ``development`` is empty, or has one file of development trials for
-    each of ``paths``; ``development_labels`` is a file with the labels of these trials, if their own files have none.
-    Thresholds that limit error rates are learned from these trials (`learned_thresholds`). With ``calibration``, each
-    detector is also calibrated on these trials, and the calibrated detectors are compared. With ``is_fused``, a fusion
-    of all detectors is evaluated, too. ``advance`` is called with the numbers of rows that were read.
+    ``development`` is empty, or has one file of development trials for each of ``paths``. If these files have no
+    labels, ``development_labels`` is a file with their labels. Thresholds that limit error rates are learned from these
+    trials (`learned_thresholds`). With ``calibration``, each detector is also calibrated on these trials, and the
+    calibrated detectors are compared. With ``is_fused``, a fusion of all detectors is evaluated, too. Decisions at
+    ``threshold`` are measured, too. ``advance`` is called with the number of rows of each file.
     """
     tables = _matched(paths, options, advance, named=len(paths) > 1)
     learning = options._replace(by=(), cluster=None, labels=development_labels)
@@ -97,10 +97,10 @@ def _converted(
     trials: Mapping[str, Trials],
     learned: Mapping[str, Trials],
 ) -> list[Trials]:
-    """Fit ``module`` to scores of the detectors ``names`` in ``learned``; apply it to ``trials`` and ``learned``.
+    """Fit ``module`` to the development trials ``learned`` of the detectors ``names``; apply it to all their trials.
 
-    ``learned`` has the development trials. The result has log-likelihood ratios for both. An error in the fit names the
-    development file, ``path``.
+    Return two sets of trials with log-likelihood ratios as scores: those of ``trials``, then those of ``learned``.
+    Errors in the fit name the development file ``path``.
     """
 
     def joined(by_name: Mapping[str, Trials]) -> Tensor:
@@ -113,7 +113,7 @@ def _converted(
 
 
 def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, named: bool) -> list[TrialTable]:
-    """Read files with the same trials, and put these in the order of the first file, which also has the groups."""
+    """Read files with the same trials, in the order of the first file. The groups are read only from the first file."""
     first = read_trials(paths[0], options, advance, named=named)
     others = [(read_trials(path, options.alone(), advance, named=named), (paths[0], path)) for path in paths[1:]]
     tables = [first, *(_align(first, *other) for other in others)]
@@ -131,9 +131,9 @@ def _matched(paths: Sequence[Path], options: ReadOptions, advance: Advance, *, n
 
 
 def _align(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> TrialTable:
-    """Return the trials of ``other`` in the order of ``first``. They are matched by name or, without names, by row.
+    """Return ``other`` with its trials in the order of ``first``, matched by name or, without names, row by row.
 
-    Raise a PredictionsError if a trial is missing in one file, or has different labels in the two files.
+    Raise a PredictionsError if a trial is missing in one of the two files ``paths``, or if its labels differ.
     """
     trials, how = other.trials, "row by row"
     if first.names is not None and other.names is not None:

@@ -173,7 +173,6 @@ class Detector:
         )
 
     def _measured(self, *, intervals: bool) -> Iterator[MetricRow]:
-        """Yield a `MetricRow` for each metric, in the order of tables."""
         counts, summary = self.summary.counts, self.summary
         hull, at = summary.equal_error.rate, cost_at(counts, EVEN, self._equal_error[1])
         yield EQUAL_ERROR, hull, lambda: (min(self._ends[0][0], hull.item()), self._ends[0][1]), ErrorsAt(at)
@@ -217,12 +216,12 @@ class Detector:
 
     @cached_property
     def _ends(self) -> tuple[Interval, tuple[float, float]]:
-        """The interval of the equal error rate, and its derivatives by the miss rate and the false-alarm rate."""
+        """The interval of the equal error rate; and its derivatives with respect to the two error rates."""
         return equal_error_ends(self.summary.counts, *self._equal_error, self._errors)
 
     @cached_property
     def bits(self) -> Influences:
-        """Cllr, the cost of log-likelihood ratios in bits, with the influence of each trial; it has no upper bound."""
+        """Cllr, the cost of log-likelihood ratios in bits, from 0 to infinity; and each trial's influence on it."""
         nothing = self.scores.new_zeros(())
         costs = [cllr_from_means(softplus(ratios), nothing) for ratios in self._wrong_ratios]
         value = sum(by_kind.mean().item() for by_kind in costs)
@@ -230,24 +229,24 @@ class Detector:
 
     @property
     def _wrong_ratios(self) -> list[Tensor]:
-        """For targets, then for non-targets: the log-likelihood ratio of each trial in favour of the wrong kind."""
+        """The log-likelihood ratios in favour of the wrong kind: of targets (negated), and of non-targets."""
         targets, nontargets = self._by_kind(self.scores)
         return [-targets, nontargets]
 
     @cached_property
     def misranked(self) -> list[Tensor]:
-        """For each target, then for each non-target: the share of trials of the other kind on its wrong side."""
+        """The share of non-targets above each target, and of targets below each non-target; ties count 1/2."""
         return misranked_shares(self.summary.counts, self.scores, self.labels)
 
     def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
-        """Return the influences of trials on ``value``, the sum of ``weights`` times error rates at ``threshold``."""
+        """Return each trial's influence on ``value``, the sum of ``weights`` times error rates at ``threshold``."""
         is_rejected = self._by_kind(self.scores < threshold)
         errors = [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
         possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
         return Influences(float(value), errors, possible, limits, self.clusters_by_kind)
 
     def compared(self, costs: Sequence[str], *, has_cllr: bool) -> Iterator[tuple[Measure, Influences]]:
-        """Yield each measure that compares detectors, with this detector's value; ``costs`` are keys of ``fixed``."""
+        """Yield each measure for comparing detectors, with the influences here. ``costs`` are keys of ``fixed``."""
         counts = self.summary.counts
         equal, threshold = self._equal_error
         errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE)
@@ -288,7 +287,7 @@ class Detector:
         return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
 
     def _cllr_interval(self) -> Interval | Reason:
-        """Return the jackknife's interval of Cllr, or the reason for none, such as too few trials with large costs."""
+        """Return the jackknife interval of Cllr, or the reason why it has none, such as too few costly trials."""
         clusters, fewest = self.clusters_by_kind, MIN_WRONG["mean"]
         unit = "trials" if clusters is None else "clusters"
         targets, nontargets = self._wrong_ratios

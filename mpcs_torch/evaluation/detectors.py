@@ -56,10 +56,10 @@ def evaluate_detectors(
     """Evaluate one or several detectors on the same trials.
 
     The equal error rate and the area under the ROC have intervals. Error rates and costs have intervals at thresholds
-    that were not chosen on these trials. All combine the intervals of a mean over targets and a mean over non-targets
-    (`mpcs_torch.functional.bounded_mean_interval`, for rates `clopper_pearson`) by square-and-add (MOVER).
-    `Cllr` has the jackknife's interval, if enough ratios are on the wrong side of 0. Comparisons apply the same methods
-    to the difference of two detectors in each trial. With clusters, the independent units are clusters.
+    that were not chosen on these trials. These intervals combine that of a mean over targets and that of a mean over
+    non-targets (`mpcs_torch.functional.bounded_mean_interval`, for rates `clopper_pearson`) by square-and-add (MOVER).
+    `Cllr` has a jackknife interval if enough ratios are on the wrong side of 0. To compare two detectors, the same
+    methods are applied to their difference in each trial. With clusters, clusters are independent, not trials.
 
     Args:
         preds: ``(N,)`` scores, floating point, of any range, higher for targets; or a dictionary by detector.
@@ -67,14 +67,14 @@ def evaluate_detectors(
         target_label: The name in ``target`` that stands for targets; all other names stand for non-targets.
         points: The operating points at which minimum costs, and for likelihood ratios also actual costs, are measured.
         llr: Whether scores are natural-log likelihood ratios, or the names of the detectors whose scores are such
-            ratios. For these, Cllr and the costs at the Bayes thresholds are measured, too.
+            ratios. For such detectors, Cllr and the costs at the Bayes thresholds are measured, too.
         thresholds: Thresholds that were not chosen on these trials; a dictionary by detector if they differ.
         groups: By column: ``(N,)`` names of the group of each trial.
         clusters: ``(N,)`` names of clusters, such as speakers: trials of the same cluster are not independent.
         unit: ``(N,)`` names of the units of decision, such as patients. The trials of a unit are combined into one
             trial before anything is evaluated; they must have the same groups and clusters.
-        combine: The rule for the score of a unit: ``"mean"``, for which its trials must have the same label; or
-            ``"worst"``, the highest score: a unit is then a target if one of its trials is a target.
+        combine: The score of a unit: ``"mean"`` of its trials, which must then all have the same label; or ``"worst"``,
+            their highest score: the unit is then a target if one of its trials is a target.
         p_fa: Limits on the false-alarm rate, each in [0, 1]: the lowest miss rate under each limit is measured, too.
         p_miss: Limits on the miss rate, each in [0, 1]: the lowest false-alarm rate under each limit is measured, too.
         max_p_fa: A false-alarm rate in (0, 1]: the standardised area under the ROC up to this rate is measured, too.
@@ -169,7 +169,6 @@ def _labels(target: Any, target_label: str | None) -> Tensor:
 
 
 def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
-    """Raise a ValueError if ``names`` has a name that is not in ``known``, or is a single string."""
     unknown = [names] if isinstance(names, str) else [name for name in names if name not in known]
     if unknown:
         rule = f"{argument} must hold names of detectors, {quoted(list(known))}"
@@ -177,7 +176,7 @@ def _check_names(argument: str, names: Collection[str], known: Collection[str]) 
 
 
 def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[NotCompared]]:
-    """Compare each pair of detectors by equal error rate, area, Cllr, costs at fixed thresholds, wrong decisions."""
+    """Compare each pair of detectors by the measures of `Detector.compared`; say which were not compared, and why."""
     rows = list[tuple[str, str, Measure, PairedDifference | Reason]]()
     for (first, one), (second, other) in combinations(detectors.items(), 2):
         costs = [name for name, each in one.fixed.items() if each.shown == "cost" and name in other.fixed]

@@ -163,7 +163,6 @@ class Evaluation:
     def _checked_rows(
         self, preds: Any, target: Any, groups: Any, clusters: Any, weights: Any, costs: Any, frequencies: Any
     ) -> dict[str, Rows]:
-        """Validate a batch and return the rows of each model; the arguments are those of `update`."""
         by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
         if not by_model:
             raise ValueError("preds must hold at least one model, but is empty.")
@@ -246,7 +245,7 @@ class Evaluation:
             sums.add(rows.at(slice(start, start + step)))
 
     def assign_codes(self, column: str, names: Sequence[str]) -> Tensor:
-        """Return integer codes, (n,), of the rows' groups ``names`` in ``column``; a new group gets a new code."""
+        """Return the codes (n,) of rows whose groups in ``column`` are ``names`` (n,). A new group gets a new code."""
         known = self._columns.setdefault(column, {})
         return torch.tensor([known.setdefault(name, len(known)) for name in names], dtype=torch.int64)
 
@@ -254,8 +253,8 @@ class Evaluation:
         """Add the sums of another evaluation that has the same arguments, but other rows or other models.
 
         Raises:
-            ValueError: If ``other`` has different classes, metrics or columns. Without clusters, also if it adds models
-                after a merge: their rows may be in another order.
+            ValueError: If ``other`` has different classes, metrics or columns. Without clusters, also if it adds a
+                model after rows were merged: the rows of the new model may be in another order.
         """
         if self._arguments() != other._arguments():
             raise ValueError("other must be an Evaluation with the same classes, concern, metrics and settings.")
@@ -351,7 +350,7 @@ class Evaluation:
         return names, self.chosen[1:], self._intervals
 
     def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
-        """Return the scores of rows with group ``code`` in ``column``; ``numbers`` (B, K) has K sums for each bin."""
+        """Return the scores of the group with ``code`` in ``column``. ``numbers`` (B, K) has the K sums of each bin."""
         units = sums.layout.units(numbers, self._cluster)
         without_sums = sums.without_sums(column, code, self._cluster)
         kinds: dict[str, Any] = {"confusion": sums.confusion if column == ALL else None, "intervals": self._intervals}
@@ -362,7 +361,6 @@ class Evaluation:
 
 
 def _clusters(column: str) -> str:
-    """Return "clusters", followed by the name of the column in brackets if it is another word."""
     return "clusters" if column == "clusters" else f"clusters ({column})"
 
 

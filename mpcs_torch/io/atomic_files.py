@@ -45,7 +45,7 @@ def replace_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: boo
 
 
 def replace_together(writers: Mapping[Path, Callable[[BinaryIO], object]], *, flush: bool = True) -> None:
-    """Replace or create each path in ``writers`` as `replace_whole` does, after writing all new contents."""
+    """Replace or create each path in ``writers`` as `replace_whole` does, once all new contents are written."""
     temporaries = {path: path.with_name(f".{path.name}.tmp") for path in writers}
     try:
         for path, write in writers.items():
@@ -64,7 +64,7 @@ def replace_text(path: Path, text: str, *, flush: bool = True) -> None:
 
 
 def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
-    """Truncate a file to ``size`` bytes, append ``text``, and return the new size. A crash may cut the text."""
+    """Cut a file to ``size`` bytes, append ``text``, and return the new size. A crash may leave only part of it."""
     with path.open("r+b") as file:
         file.truncate(size)
         file.seek(size)
@@ -121,7 +121,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def acquire(folder: Path) -> None:
-    """Lock ``folder`` until `release` or exit; raise `FolderInUseError` if another process has locked it."""
+    """Lock ``folder`` until `release` or the process ends; raise `FolderInUseError` if another process holds it."""
     if fcntl is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -142,7 +142,7 @@ def acquire(folder: Path) -> None:
 
 
 def release(folder: Path) -> None:
-    """Undo one `acquire` of ``folder`` by this process; the last one unlocks the folder."""
+    """Undo one call of `acquire` for ``folder``. Once all calls of this process are undone, the folder is unlocked."""
     handles = _handles.get((os.getpid(), folder.resolve()))
     if handles and (handle := handles.pop()) not in handles:
         os.close(handle)

@@ -33,8 +33,8 @@ PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 def import_attribute(path: object) -> Any:
     """Return the object at ``path``, written ``package.module:attribute``. This runs the module's code.
 
-    Raise a ValueError if the import fails, or if the object is in the standard library. The second rule guards against
-    mistakes, not against malicious configs.
+    Raise a ValueError if the import fails, or if the object is in the standard library. The second rule prevents
+    mistakes, but does not stop malicious configs.
     """
     if not isinstance(path, str) or not PATH.fullmatch(path):
         raise ValueError(f"path must read package.module:attribute, but is {quoted(path)}")

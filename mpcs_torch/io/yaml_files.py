@@ -47,7 +47,7 @@ class Document:
     """The root node; None if the document is empty."""
 
     def place(self, steps: Steps) -> Place:
-        """Return the line and column of the value at ``steps``; for a missing value, of its nearest parent."""
+        """Return the line and column of the value at ``steps`` or, if there is no such value, of its nearest parent."""
         node = self.root
         for step in steps:
             if isinstance(node, yaml.MappingNode):
@@ -58,8 +58,6 @@ class Document:
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """PyYAML's safe loader, restricted to plain data."""
-
     depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:

@@ -45,7 +45,7 @@ def assign_roles(
     needs_labels: bool = True,
     texts: Sequence[str] = (),
 ) -> Roles:
-    """Assign roles, such as scores and labels, to the columns of ``table``; without needed labels, raise an error.
+    """Assign roles, such as scores and labels, to the columns of ``table``; refuse missing labels if ``needs_labels``.
 
     ``class_names`` are the classes in index order, if known. ``texts`` are columns with another use, such as groups.
     """
@@ -108,7 +108,7 @@ def _check_uses(table: FileTable, reading: ReadOptions, names: Sequence[str | No
 
 
 def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
-    """Return the column with a usual name for labels; None if missing or in ``truth``; raise an error for several."""
+    """Return the column with a usual name for labels, or None if it is missing or in ``truth``; refuse several."""
     if not columns.table.has_names:
         whole = columns.by_kind("whole", "text")
         return whole[0] if len(whole) == 1 and columns.by_kind("number", "list") else None
@@ -120,7 +120,7 @@ def _label(columns: OpenColumns, truth: Sequence[str]) -> str | None:
 
 
 def _truth(columns: OpenColumns) -> dict[str, str]:
-    """Map each class to its column of soft labels, such as ``target_a``; a single column of lists maps to itself."""
+    """Map each class to its column of soft labels, such as ``target_a``. A single column of lists maps to itself."""
     lists = columns.by_kind("list", among=named_as(columns.open, LABELS))
     if lists:
         return {lists[0]: lists[0]}
@@ -141,7 +141,7 @@ def _truth(columns: OpenColumns) -> dict[str, str]:
 
 
 def _decisions(columns: OpenColumns) -> list[str]:
-    """Return the columns of predicted labels, by their names; only ``decision`` in a file of `mpcs decide apply`.
+    """Return the columns that are named as predicted labels; in a file of `mpcs decide apply`, only ``decision``.
 
     If the true labels come from another file, a column named as labels counts as predicted labels.
     """
@@ -157,7 +157,7 @@ def _labels_by_value(columns: OpenColumns, roles: Roles) -> list[str]:
 
 
 def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
-    """Return whether each of at least five labels is the class with the highest score in its row."""
+    """Return whether there are at least five labels, and each is the class with the highest score in its row."""
     labels, scores = [label_text(value) for value in columns.values[label]], columns.matrix(roles.scores)
     if roles.form != "columns" or len(scores) != len(labels) or len(labels) < 5:
         return False
@@ -165,7 +165,7 @@ def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
 
 
 def _with_called(columns: OpenColumns, roles: Roles, label: str | None) -> Roles:
-    """Return ``roles`` with ``called`` set to the class names that the labels use: the user's names, or numbers."""
+    """Return ``roles`` with ``called``, the names that labels use for the classes: given by the user, or numbers."""
     if columns.called:
         return roles._replace(called=columns.called)
     named = [*([] if label is None else [label]), *(roles.scores if roles.form == "decisions" else ())]
@@ -193,8 +193,8 @@ def _with_called(columns: OpenColumns, roles: Roles, label: str | None) -> Roles
 def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
     """Return ``table`` with the labels in the file ``reading.labels``, and with groups that only that file has.
 
-    Rows are matched by ``reading.id_column``, else by the only column of ids in both files. If a file has no ids, rows
-    are matched in order. An added column is renamed if the table already has a column with its name.
+    Rows are matched by ``reading.id_column``, else by the only column of ids in both files. If either file has no ids,
+    rows are matched in order. An added column is renamed if the table already has a column with its name.
     """
     if reading.labels is None:
         return table
@@ -242,7 +242,7 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
 
 
 def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, scores: Sequence[str]) -> dict[str, str]:
-    """Return the column of labels under the key "", or else the columns of soft labels by class.
+    """Map "" to the column of labels in ``other``; without such a column, map each class to its column of soft labels.
 
     The column of labels is ``reading.label_column``, or has a usual name for labels, or is the only column.
     """
@@ -266,7 +266,7 @@ def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, s
 
 
 def _shared_id(table: FileTable, other: FileTable) -> str | None:
-    """Return the only column of ids in both tables, or None if a table has no ids; else raise an error."""
+    """Return the only column of ids that both tables have; None if a table has no ids. Else, raise an error."""
     shared = shared_ids([table, other])
     theirs, ours = shared_ids([other]), shared_ids([table])
     if len(shared) == 1 or not theirs or not ours:
@@ -276,7 +276,7 @@ def _shared_id(table: FileTable, other: FileTable) -> str | None:
 
 
 def _places_in_order(table: FileTable, other: FileTable, count: int) -> NDArray[np.int32]:
-    """Return the row indices of ``table``, 0 to N - 1; raise an error if ``count``, the rows of ``other``, is not N."""
+    """Return the row indices 0 to N - 1 of ``table``; raise an error unless ``other`` has as many rows (``count``)."""
     rows = table.read(table.names[:1]).rows
     if rows != count:
         header = f" below the header {listed(other.names, 3)}" if other.has_names else ""

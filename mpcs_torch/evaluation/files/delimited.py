@@ -100,7 +100,7 @@ def _reader(lines: Iterable[str], delimiter: str) -> Any:
 
 
 def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
-    """Return the delimiter that splits rows most evenly (in a tie: into most numbers), and the rows it splits."""
+    """Return the delimiter that splits rows most evenly (in a tie: into most numbers), and the split rows."""
     best, split = (-1.0, False, False, -1.0), (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
     for delimiter in (*DELIMITERS, SPACE):
         rows = _split(lines, delimiter)[: SNIFFED_ROWS + 1]
@@ -163,7 +163,7 @@ def read_text(
 ) -> dict[str, Any]:
     """Read the ``wanted`` columns as Arrow arrays: at least the first ``rows`` rows, or all rows if ``rows`` is None.
 
-    The columns ``numbers`` become numbers if pyarrow can read all of them as numbers. Otherwise all columns are texts.
+    The columns in ``numbers`` become numbers. If pyarrow fails to read one of them, all columns are read as texts.
     """
     import pyarrow
 
@@ -176,7 +176,7 @@ def read_text(
 
 
 def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], rows: int | None) -> Any:
-    """Return a pyarrow table of the columns at the indices in ``is_number``, named by index: numbers or texts."""
+    """Read the columns whose indices are keys of ``is_number``, as numbers if the value is True; name them by index."""
     import pyarrow
     from pyarrow import csv as arrow_csv
 
@@ -205,7 +205,6 @@ def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], r
 
 
 def _rows(path: Path, dialect: Dialect, content: bytes) -> Iterator[list[str]]:
-    """Yield the fields of each row; raise an error for a row with too few or too many fields."""
     names = dialect.names
     try:
         lines = islice(io.StringIO(content.decode(dialect.encoding), newline=""), dialect.first_lines, None)

@@ -57,7 +57,7 @@ def _compression(start: bytes) -> str:
 
 
 def _content(path: Path, *, is_whole: bool) -> bytes:
-    """Return the decompressed bytes of a text file; unless ``is_whole``, without an unfinished last line."""
+    """Return the decompressed bytes of a text file. Unless ``is_whole``, an unfinished last line is left out."""
     content = path.read_bytes()
     if compression := _compression(content):
         import pyarrow
@@ -68,7 +68,6 @@ def _content(path: Path, *, is_whole: bool) -> bytes:
 
 
 def _text_table(path: Path, *, is_whole: bool) -> FileTable:
-    """Open a text file as JSON if its first character is a bracket, else as lines of delimited fields."""
     with path.open("rb") as file:
         compression = _compression(file.read(8))
     read = partial(_content, path, is_whole=is_whole)
@@ -84,7 +83,7 @@ def _text_table(path: Path, *, is_whole: bool) -> FileTable:
 
 
 def _json_table(path: Path, text: str, compression: str) -> FileTable:
-    """Open JSON: one record per line, an array of records, or an object of columns or of records by id."""
+    """Open JSON: one record per line, or one value in any form that `parse_records` takes."""
     try:
         records = parse_records(json.loads(text))
     except json.JSONDecodeError as error:
@@ -107,7 +106,7 @@ def _nested_table(path: Path, records: Sequence[Any]) -> FileTable:
 
 
 def _records_table(path: Path, names: Sequence[str], records: Sequence[Mapping[str, Any]], **about: Any) -> FileTable:
-    """Return a table of ``records``, which map column names to values; ``about`` has other fields of the table."""
+    """Return a table of ``records``, which map column names to values. ``about`` has other fields of `FileTable`."""
 
     def load(wanted: Sequence[str], *_: object) -> dict[str, Column]:
         return {name: make_column([record.get(name) for record in records]) for name in wanted}
@@ -123,7 +122,6 @@ def _parquet_table(path: Path) -> FileTable:
 
 
 def _arrow_table(path: Path) -> FileTable:
-    """Open an Arrow file (Feather) or an Arrow stream."""
     from pyarrow import ipc, memory_map
 
     file = memory_map(str(path))
@@ -134,7 +132,7 @@ def _arrow_table(path: Path) -> FileTable:
 
 
 def _typed_table(path: Path, schema: Any, read: Callable[[Sequence[str]], Any], **about: Any) -> FileTable:
-    """Return a table with the columns of the Arrow ``schema``, which ``read`` reads by name."""
+    """Return a table with the columns of the Arrow ``schema``; ``read`` returns an Arrow table of given columns."""
     from pyarrow import types
 
     if any(types.is_nested(kind) and not _is_list(kind) for kind in schema.types):
@@ -188,7 +186,6 @@ def _xlsx_table(path: Path) -> FileTable:
 
 
 def _zip_table(path: Path) -> FileTable:
-    """Open a zip file: npz, xlsx, or a file of `torch.save`."""
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         for member in members:
@@ -201,7 +198,6 @@ def _zip_table(path: Path) -> FileTable:
 
 
 def _npz_table(path: Path) -> FileTable:
-    """Open an npz file. Its arrays with as many rows as the largest array become columns."""
     arrays, other = dict[str, Any](), list[str]()
     with np.load(path) as file:
         for name in file.files:
@@ -223,7 +219,6 @@ def _npy_table(path: Path) -> FileTable:
 
 
 def _torch_table(path: Path) -> FileTable:
-    """Open a file written by `torch.save`: one tensor, or a dictionary of tensors and lists."""
     saved = load_tensors(path, mmap=True)
     saved = {"column 1": saved} if isinstance(saved, Tensor) else saved
     if not isinstance(saved, dict) or not any(isinstance(value, Tensor) for value in saved.values()):
@@ -235,7 +230,7 @@ def _torch_table(path: Path) -> FileTable:
 
 
 def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = ()) -> FileTable:
-    """Return a table of the arrays with as many rows as the largest array; its ``dialect`` names all other arrays."""
+    """Return a table of the arrays that have as many rows as the largest one. Its ``dialect`` names the others."""
     shapes = {name: tuple(a.shape) if hasattr(a, "shape") else (len(a),) for name, a in arrays.items()}
     plain_arrays = [name for name, a in arrays.items() if not isinstance(a, np.ndarray) or a.dtype.kind in "fiubU"]
     sizes = {name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)}
@@ -289,7 +284,7 @@ FORMATS: Mapping[bytes, Callable[[Path], FileTable]] = {
 
 
 def parse_records(value: Any) -> list[Any]:
-    """Return the records in a JSON value: an array of records, or an object of columns or of records by id."""
+    """Return the records in a JSON value: a list of records, or an object with a list per column or a record per id."""
     if isinstance(value, list):
         return value
     if isinstance(value, dict) and value:
@@ -338,7 +333,7 @@ def _are(value: Any, kinds: Sequence[type]) -> bool:
 
 
 def _by_label(values: Sequence[Any]) -> dict[str, Any] | None:
-    """Map the only text in each record to the record's only number; None for other records or repeated texts."""
+    """Map the only text in each record to its only number. Return None for other records, or if a text repeats."""
     pairs = dict[str, Any]()
     for value in values:
         texts = [each for each in value.values() if isinstance(each, str)] if isinstance(value, Mapping) else []

@@ -26,7 +26,8 @@ MATRIX = "a matrix of scores"
 def hdf5_table(path: Path) -> FileTable:
     """Open an HDF5 matrix as a table with the columns enrollment, test, and either score or label.
 
-    Each pair with a score, or each trial, is a row. An Ndx has no labels: all of its trials get the label "target".
+    A matrix of scores has a row for each pair with a score. A Key (labels) or an Ndx (a list of trials without labels)
+    has a row for each trial; all trials of an Ndx get the label "target".
 
     Raises:
         FileRuleError: If the file breaks a limit, or contains no such matrix.
@@ -56,7 +57,7 @@ def hdf5_table(path: Path) -> FileTable:
 
 
 def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
-    """Return a dataset, not yet read; raise an error if it is in another file or could fill the memory."""
+    """Return an unread dataset; refuse one that is stored in another file, or is so large that it may fill memory."""
     import h5py
 
     dataset = file.get(name)
@@ -81,7 +82,7 @@ def _names(file: "h5py.File", name: str) -> list[str]:
 
 
 def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str) -> NDArray[Any]:
-    """Read the matrix ``name``; its shape must be ``shape``, and its dtype's kind a letter in ``kinds``."""
+    """Read the matrix ``name``; refuse a shape other than ``shape``, and a dtype of a kind not in ``kinds``."""
     matrix = _dataset(file, name)
     if matrix.shape != shape or matrix.dtype.kind not in kinds:
         rule = f"must be a matrix {shape} of {'scores' if kinds == 'f' else 'whole numbers'}"
@@ -92,9 +93,10 @@ def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str) ->
 
 
 def _cells(file: "h5py.File", kind: str, shape: tuple[int, int]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
-    """Return a mask of the cells that are trials, and the values of all cells, both of shape ``shape``.
+    """Return a mask of the cells that are trials, and the value of each cell; both have the shape ``shape``.
 
-    Values are scores, or labels (above 0 for targets). Without a mask, NaN scores and labels of 0 are no trials.
+    Values are scores, or labels: 1 for targets, -1 for non-targets. If the file has no mask, cells with a score of NaN
+    or a label of 0 are no trials.
     """
     if kind in SCORES:
         values = _matrix(file, kind, shape, "f").astype(np.float64)

@@ -24,8 +24,8 @@ MAX_VALUES = 10_000_000
 class MatchedRows:
     """The rows of the first file of predictions, to which the rows of all other files are matched.
 
-    Rows are matched by the column of ids in the options, or else in order. Matched rows must have equal labels, and
-    equal texts in all columns that both files read as text. A row without a cluster or unit is refused.
+    Rows are matched by the option ``id_column``, or else in order. Matched rows must have equal labels, and equal texts
+    in all columns that both files read as text. A row whose cluster or unit is missing is refused.
 
     Args:
         first: The first file. Its groups, clusters, units, weights, frequencies and costs are used for all files.
@@ -56,7 +56,8 @@ class MatchedRows:
     def matched_groups(self, predictions: Predictions) -> list[Rows]:
         """Return the rows of ``predictions`` for evaluation, in the order of the first file's rows.
 
-        One item; for crossed clusters three, with ids by the first column of clusters, by the second, and by both.
+        The list has one item. For crossed clusters, it has three: their ids are clusters of the first column, clusters
+        of the second, and pairs of both.
         """
         scores, target = self._scores, self._target
         if predictions is not self._first:
@@ -70,7 +71,7 @@ class MatchedRows:
         return rows if self._first.reading.unit is None else [self._in_units(each, predictions) for each in rows]
 
     def _groups(self, read: ReadColumns, name: str, *, is_named: bool) -> Groups:
-        """Return the groups in the column ``name``. If ``is_named``, a missing value is an error, else "(none)"."""
+        """Return the groups in the column ``name``. A missing value is refused if ``is_named``, else named "(none)"."""
         by_name, kind = dict[str, int](), "unit" if name == self._first.reading.unit else "cluster"
 
         def group_code(value: Any) -> int | None:
@@ -81,7 +82,7 @@ class MatchedRows:
         return Groups([*by_name], codes)
 
     def _independent_ids(self, rows: int) -> list[Tensor]:
-        """Return ids (N,), which rows of a cluster share: one tensor, or three for crossed clusters."""
+        """Return ids (N,), equal for all rows of a cluster: a single tensor or, for crossed clusters, three tensors."""
         reading = self._first.reading
         if reading.cluster is not None:
             shared = [name for name in (reading.cluster, reading.crossed) if name is not None]
@@ -115,7 +116,7 @@ class MatchedRows:
         return RowIds.of(predictions.table.read([self._identifier]), [self._identifier]).check_different()
 
     def _order(self, predictions: Predictions, rows: int) -> Tensor:
-        """Return the index in ``predictions``, which has ``rows`` rows, of each row of the first file: int64 (N,)."""
+        """Return indices, int64 (N,): for each row of the first file, that of the same row in ``predictions``."""
         number = len(self._target)
         if self._row_ids is not None:
             ids = self._row_names(predictions)
@@ -153,7 +154,7 @@ class MatchedRows:
 
 
 def _row_numbers(read: ReadColumns, kind: str, names: Sequence[str | None]) -> Tensor | None:
-    """Read and check weights (N,), frequencies (N,) or costs (N, C), by ``kind``; None if ``names`` has no column."""
+    """Read and check weights (N,), frequencies (N,) or costs (N, C), by ``kind``; None if all ``names`` are None."""
     columns, (rule, is_valid) = [name for name in names if name is not None], ROW_RULES[kind]
     if not columns:
         return None

@@ -55,7 +55,7 @@ class Roles(NamedTuple):
     """The scores of the first rows as they are in the file, (n, k), without rows that lack a score."""
 
     def in_words(self, *, has_shares: bool = False) -> str:
-        """Describe the columns and their roles in one line. ``has_shares`` calls soft labels shares of annotators."""
+        """Describe columns and their roles in one line. With ``has_shares``, call soft labels shares of annotators."""
         labels = f'labels "{shown(self.label)}"' if self.label else "no labels"
         if self.truth:
             labels = f"{'shares of annotators' if has_shares else 'degrees of truth'} {span(self.truth)}"
@@ -75,7 +75,7 @@ class Roles(NamedTuple):
 
 
 class OpenColumns:
-    """The columns of a table that have no role (scores, labels, ...) yet, and the first rows of all columns."""
+    """The columns of a table without a role (scores, labels, ...) so far; and the first rows of all columns."""
 
     def __init__(self, table: FileTable, reading: ReadOptions, class_names: Sequence[str] | None) -> None:
         self.table, self.options = table, reading
@@ -96,11 +96,11 @@ class OpenColumns:
         """Whether `mpcs decide apply` wrote the file."""
 
     def by_kind(self, *kinds: Kind, among: Sequence[str] | None = None) -> list[str]:
-        """Return the columns in ``among`` whose kind, such as "text", is in ``kinds``. Default: all without a role."""
+        """Return the columns in ``among`` that have one of ``kinds``, such as "text". Default: all without a role."""
         return [name for name in (self.open if among is None else among) if self.kinds[name] in kinds]
 
     def label_among(self, names: Sequence[str], *kinds: Kind) -> str | None:
-        """Return the column in ``names`` with a usual name for labels and one of ``kinds``; several are an error."""
+        """Return the column in ``names`` with a usual name for labels and one of ``kinds``, or None; refuse several."""
         named = self.by_kind(*kinds, among=named_as(names, LABELS))
         if len(named) > 1:
             ways = choices("--label-column", named[:2])
@@ -147,7 +147,7 @@ def span(names: Sequence[str]) -> str:
 
 
 def numbered_families(names: Sequence[str]) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Yield each group of ``names`` that differ only in consecutive numbers from 0 or 1, and these numbers."""
+    """Yield families of ``names``, such as p0 and p1, that differ only in numbers from 0 or 1; and their numbers."""
     families = defaultdict[tuple[str, str], dict[int, str]](dict)
     for name in names:
         if match := NUMBERED.fullmatch(name):
@@ -186,7 +186,7 @@ def number_or_text(text: str) -> tuple[float, str]:
 
 
 def classes_by_place(columns: OpenColumns, label: str | None, size: int) -> list[str]:
-    """Return ``size`` consecutive numbers, as texts, to name the classes of unnamed scores."""
+    """Name the classes of ``size`` scores without names: by consecutive numbers, from 0 or 1 as in the labels."""
     if label is not None and columns.kinds[label] == "text":
         problem = "has scores without names, and labels that are names: which score is of which class?"
         ways = f"{way('--classes', sorted(columns.texts(label)))} names the classes in their order"
@@ -199,7 +199,7 @@ def classes_by_place(columns: OpenColumns, label: str | None, size: int) -> list
 def first_number(columns: OpenColumns, names: Sequence[str], size: int, scores: Sequence[str] = ()) -> int:
     """Return the number of the first class: 0 if a label in the columns ``names`` is 0, 1 if a label is ``size``.
 
-    ``size`` is the number of classes. With neither label, the result for arrays is 0; most text files are refused.
+    ``size`` is the number of classes. If there is neither label, arrays count from 0, and most text files are refused.
     """
     for texts in (set[str]().union(*map(columns.texts, names)), None):
         known = distinct_texts(columns.table, names, MAX_CLASSES) if texts is None else texts

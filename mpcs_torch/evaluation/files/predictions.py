@@ -27,10 +27,10 @@ NO_LABEL = -100
 
 
 def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> str | None:
-    """Return a sentence saying that rounded scores explain row sums other than ``whole``, or None.
+    """If rounding of ``scores`` explains why row sums differ from ``whole``, return a sentence about it, else None.
 
-    ``whole`` is 1, or 100 for percentages. ``total`` (n, 1) has the sums of the rows of ``scores`` (n, C). ``off`` (n,)
-    is True for sums that differ from ``whole``. Rounding changes each score by at most half a unit of its last decimal.
+    ``whole`` is 1, or 100 for percentages. ``total`` (n, 1) has the row sums of ``scores`` (n, C). ``off`` (n,) is True
+    for sums that differ from ``whole``. Rounding changes each score by at most half a unit of its last decimal.
     """
     # A whole number divided by a power of ten is the same float as the decimal number that was read.
     wide, units = scores.double(), ((decimals, 10.0**decimals) for decimals in range(2 if whole == 1 else 0, 7))
@@ -75,7 +75,7 @@ class PredictedRows(NamedTuple):
         return texts
 
     def spread(self, columns: Mapping[str, list[Any] | Tensor], read: ReadColumns) -> dict[str, Any]:
-        """Expand ``columns`` of N values to all rows of ``read``; left-out rows get NaN in tensors, None in lists."""
+        """Expand ``columns`` of N values to all rows of ``read``. Left-out rows get NaN in tensors, None in lists."""
         places = torch.full((read.rows,), -1)
         places[self.numbers - 1] = torch.arange(len(self.numbers))
         is_kept = places >= 0
@@ -94,11 +94,11 @@ class Predictions:
         path: The file, in any format of `open_table`.
         reading: Options for reading, such as the name of the column of labels.
         class_names: The class names in index order. Default: the names in ``reading`` or in the file.
-        needs_labels: Whether missing labels are an error. Otherwise, `NO_LABEL` replaces each missing label, and
-            targets are (n, 0) if the file has no labels.
-        texts: Further columns to read as text, such as the patient. Columns that the file lacks are ignored.
+        needs_labels: Whether missing labels are an error. If not, a missing label is read as `NO_LABEL`, and a file
+            without labels has targets (n, 0).
+        texts: Further columns to read as text, such as patients. Columns that the file lacks are ignored.
         numbers: Further columns to read as numbers.
-        decisions: The index of each decision by name (see `decision_numbers`). Default: the index of each class.
+        decisions: The index of each possible decision, by name (see `decision_numbers`). Default: only the classes.
         table: The table of ``path``, if it is already open.
     """
 
@@ -198,7 +198,7 @@ class Predictions:
             raise PredictionsError(self.path, problem)
 
     def _read(self) -> tuple[Tensor, PredictedRows]:
-        """Return the scores as they are in the file, and the checked rows. Neither has the rows that were left out."""
+        """Return the scores as they are in the file, and the checked rows. Neither has rows that are left out."""
         roles, is_decided = self.roles, self.roles.form == "decisions"
         labels = [] if roles.label is None else [roles.label]
         if self.reading.from_logits and not self.decides:
@@ -221,7 +221,7 @@ class Predictions:
         return scores, PredictedRows(kept.nonzero().squeeze(1) + 1, probs, target, read._replace(columns=others))
 
     def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
-        """Return a mask (n,) of rows to keep: False for rows without score, label or group, if these are dropped."""
+        """Return a mask (n,) of rows to keep: all, unless rows without label, score, cluster or unit are dropped."""
         if self.reading.missing == "error":
             return torch.ones(len(scores), dtype=torch.bool)
         has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
@@ -232,7 +232,7 @@ class Predictions:
         return ~is_missing
 
     def _matrix(self, read: ReadColumns) -> Tensor:
-        """Return the scores of all classes, (n, C). If a row has only one score, add the score of the other class."""
+        """Return the scores of all classes, (n, C). If the file has those of one of two classes, compute the others."""
         scores = read.matrix(self.roles.scores)
         if self.roles.form == "positive":
             if not self.reading.from_logits:
@@ -247,7 +247,6 @@ class Predictions:
         return scores if scores.is_floating_point() else scores.double()
 
     def _decided(self, read: ReadColumns) -> Tensor:
-        """Return the index of each row's decision: int64 (n, 1)."""
         numbers, of_class = self._decisions, label_numbers(self.roles)
         rule = f"must be one of {listed([*numbers])}"
 
@@ -273,7 +272,7 @@ class Predictions:
     def _codes(
         self, read: ReadColumns, column: str, number: Callable[[Any], int | None], rule: str, *, may_lack: bool
     ) -> Tensor:
-        """Map ``column`` to indices by the function ``number``: int64 (n,). Missing values, if allowed: `NO_LABEL`."""
+        """Map ``column`` to indices by the function ``number``: int64 (n,). Allowed missing values give `NO_LABEL`."""
 
         def number_or_gap(value: Any) -> int | None:
             known = number(value)

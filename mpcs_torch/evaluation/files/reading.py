@@ -69,13 +69,13 @@ class ReadOptions(NamedTuple):
         return [name for name in (self.weight, self.frequency, *self.cost_columns) if name is not None]
 
     def alone(self) -> "ReadOptions":
-        """Return these options without groups, clusters, weights and costs, for files read beside the first file."""
+        """Return these options for the files after the first: without groups, clusters, units, weights and costs."""
         return self._replace(
             by=(), cluster=None, crossed=None, weight=None, frequency=None, prevalence=None, unit=None, cost_columns=()
         )
 
     def how_counted(self) -> str:
-        """Describe how rows are weighted and combined, in a phrase; empty if rows are neither."""
+        """Describe in a phrase how rows are weighted, and combined into units; empty if they are not."""
         shares = ", ".join(f"{name} {share:g}" for name, share in (self.prevalence or {}).items())
         words = {"weights": self.weight, "frequencies": self.frequency, "prevalence": shares}
         words["units"] = None if self.unit is None else f"{self.unit}, combined by {self.combine}"
@@ -139,9 +139,9 @@ def naming_file(path: Path) -> Iterator[None]:
 
 
 def file_names(paths: Sequence[Path]) -> list[str]:
-    """Return a display name for each path: its file name, without suffix for several files, or the path.
+    """Return a display name for each path: the name of the only file, or the names of several files without suffix.
 
-    The path is used if two names are equal. A file that is given twice is refused.
+    If two of these names are equal, the paths are used. A file that is given twice is refused.
     """
     for place, path in enumerate(paths):
         if any(path.samefile(other) for other in paths[:place]):

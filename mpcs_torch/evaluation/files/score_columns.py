@@ -54,9 +54,10 @@ BEFORE, AFTER = rf"(?:(?<=^)|(?<={SEPARATOR.pattern})|(?<=\())", rf"(?=$|\)|{SEP
 
 
 def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, str], decisions: Sequence[str]) -> Roles:
-    """Return the columns of scores and their classes, or else the column of predicted labels in ``decisions``.
+    """Return the columns of scores and their classes; in a file without scores, the column of predicted labels.
 
-    ``label`` is the column of labels; ``truth`` maps each class to its column of soft labels.
+    ``label`` is the column of labels, ``decisions`` are columns named as predicted labels, and ``truth`` maps each
+    class to its column of soft labels.
     """
     options, table = columns.options, columns.table
     is_written = decisions == [DECISION] and columns.is_written and not options.score_columns
@@ -116,14 +117,17 @@ def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, s
 
 
 def _fits(columns: OpenColumns, reading: Roles) -> bool:
-    """Return whether the score columns of ``reading`` sum to about 1 or 100 in the first rows; True for logits."""
+    """Return whether the scores in ``reading`` sum to about 1 or 100 in the first rows; always True for logits."""
     matrix = columns.matrix(reading.scores)
     is_whole = matrix.size > 0 and matrix.min() >= 0 and nominal_sum(matrix.sum(axis=1), matrix.shape[1]) is not None
     return columns.options.from_logits or is_whole
 
 
 def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
-    """Raise an error for columns such as score1 and score2 beside top1 and top2: the best classes of each row."""
+    """Raise an error if the scores seem to be those of the best classes of each row, not those of fixed classes.
+
+    For example, the scores are in the columns score1 and score2, and the columns top1 and top2 name the classes.
+    """
     numbers = {match[2] for name in reading.scores if (match := NUMBERED.fullmatch(name))}
     families = defaultdict[tuple[str, str], set[str]](set)
     for name in columns.by_kind("whole", "text", among=columns.table.names):
@@ -137,7 +141,7 @@ def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
 
 
 def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
-    """Return the only item of ``readings``; raise an error if several differ. Sums are checked later."""
+    """Return the first of ``readings``; raise an error if they have different columns, unless the classes are known."""
     names = columns.class_names
     if names is not None or len({reading.scores for reading in readings}) == 1:
         return readings[0]
@@ -155,7 +159,7 @@ def _only(columns: OpenColumns, readings: Sequence[Roles]) -> Roles:
 
 
 def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str]) -> Iterator[Roles]:
-    """Yield each set of columns that may have the scores of the classes, as `Roles`."""
+    """Yield the `Roles` of each set of columns that may have the scores of the classes."""
     filled = columns.by_kind("number", "whole", "empty")  # the scores of a class may be missing in the first rows
     known = [name for name in filled if not {*split_words(name)} & {"distance", "dist", "loss"}]
     numeric, fractions = (columns.by_kind("number", *kinds, among=known) for kinds in (("whole",), ()))
@@ -188,14 +192,14 @@ def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str])
 
 
 def _by_known_class(columns: OpenColumns, names: Sequence[str]) -> Iterator[Roles]:
-    """Yield the columns in ``names`` that are named after the known classes, or else after the file's classes."""
+    """Yield roles for columns in ``names`` that are named after the known classes, or the file's names for these."""
     classes = columns.class_names or ()
     named = list(by_class(names, classes)) or by_class(names, columns.called)
     return (reading._replace(classes=tuple(classes)) for reading in named)
 
 
 def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
-    """Yield the columns named PREFIX + class + SUFFIX for all ``classes``, shortest affixes first; ignore case."""
+    """Yield roles for the columns PREFIX + class + SUFFIX of all ``classes``, shortest affixes first; ignore case."""
     if not classes or not classes[0]:
         return
     differs = all(len({name.lower() for name in some}) == len(some) for some in (names, classes))
@@ -213,7 +217,7 @@ def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
 
 
 def _words(columns: OpenColumns, label: str | None) -> set[str]:
-    """Return the distinct labels in the first rows (for logits, in all rows); none if the labels are numbers."""
+    """Return the distinct labels in the first rows or, for logits, in all rows. Numbers give an empty set."""
     if label is None or columns.kinds[label] != "text":
         return set()
     is_of_all = columns.options.from_logits
@@ -232,7 +236,7 @@ def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
-    """Return the class names: the column ``names`` without a common first or last word such as ``prob``."""
+    """Return the class of each column in ``names``: its name without a shared first or last word such as ``prob``."""
     if labels and labels <= {*names}:
         return tuple(names)
     for place in (0, -1):
@@ -280,7 +284,7 @@ def _refuse_both(columns: OpenColumns, ways: Sequence[Sequence[str]]) -> None:
 
 
 def _bad_number(columns: OpenColumns) -> str:
-    """Describe, for an error message, the first text in a column of decimal numbers; empty if there is none."""
+    """Return a part of an error message that quotes the first text among decimal numbers; empty if there is none."""
     for name in columns.by_kind("text"):
         values = columns.values[name]
         if any((to_number(value) or 0) % 1 for value in values):
@@ -290,7 +294,7 @@ def _bad_number(columns: OpenColumns) -> str:
 
 
 def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> None:
-    """Raise an error for one score column beside two label columns: the score may be of a predicted label."""
+    """Raise an error if another column has values of the labels: ``score`` may then be that of the predicted label."""
     labels = set() if label is None else columns.texts(label)
     others = [name for name in columns.by_kind("text", "whole") if columns.texts(name) <= labels]
     if others and len(labels) > 1:
@@ -300,7 +304,7 @@ def refuse_predicted(columns: OpenColumns, score: str, label: str | None) -> Non
 
 
 def refuse_labels_beside_scores(columns: OpenColumns, classes: set[str], decision: str) -> None:
-    """Raise an error if columns of numbers beside the predicted labels ``decision`` are named after classes."""
+    """Raise an error if columns of numbers are named after ``classes``: they may be scores beside predicted labels."""
     words = [name.lower() for name in classes if to_number(name) is None and len(name) > 1]
     named = [name for name in columns.by_kind("number", "whole") if any(word in name.lower() for word in words)]
     if named:
@@ -315,7 +319,7 @@ def first_list(columns: OpenColumns, name: str) -> Sequence[float]:
 
 
 def list_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
-    """Return the column ``name`` of lists of scores, with its classes; if unknown, classes are numbers."""
+    """Return roles for the column ``name``, which has lists of scores. Unknown classes are numbered."""
     size = len(first_list(columns, name))
     if size > MAX_CLASSES:
         raise columns.error(f"must have at most {MAX_CLASSES} classes, but has {size}")
@@ -332,7 +336,7 @@ def list_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
 
 
 def positive_roles(columns: OpenColumns, name: str, label: str | None) -> Roles:
-    """Return the column ``name`` with one score per row, of the class in this name or else of the positive class."""
+    """Return roles for ``name``, a column of one score per row: of the class in its name, or of the positive class."""
     classes, options = columns.class_names, columns.options
     if classes is None:
         if label is None:
@@ -385,7 +389,7 @@ def _two_labels(columns: OpenColumns, score: str, label: str) -> list[str]:
 
 
 def _named_class(name: str, classes: Sequence[str]) -> list[int]:
-    """Return the index of the class in the column's ``name``, as a list; [] if no class or several are named."""
+    """Return a list of one index, that of the class in the column's ``name``; [] if it has no class or several."""
     words = split_words(re.sub(r"(?<=[a-z])(?=[01]$)", "_", name.lower()))
     named = [place for place, each in enumerate(classes) if each.lower() in words]
     kinds = {target_or_not(word) for word in words} - {None}
@@ -395,7 +399,7 @@ def _named_class(name: str, classes: Sequence[str]) -> list[int]:
 
 
 def decision_roles(columns: OpenColumns, label: str | None, decision: str) -> Roles:
-    """Return the column ``decision`` of predicted labels, with its classes; if unknown, classes are all labels."""
+    """Return roles for the column ``decision`` of predicted labels. Without known classes, all labels are classes."""
     if columns.class_names is not None:
         return Roles("decisions", [decision], tuple(columns.class_names))
     names = [decision, *([] if label is None else [label])]

@@ -183,7 +183,7 @@ class FileTable:
             return ReadColumns(self.path, self.load([*dict.fromkeys(names)], numbers, rows), decimal=self.decimal)
 
     def peek(self, rows: int = PEEKED_ROWS) -> dict[str, list[Any]]:
-        """Return the values of each column in at most the first ``rows`` rows; a row of an array is a list."""
+        """Return the first values of each column, from at most ``rows`` rows. In an array (N, C), a value is a list."""
         most = max(1, min(rows, PEEKED_VALUES * rows // PEEKED_ROWS // max(1, len(self.names))))
         values = {name: column[:most].tolist() for name, column in self.read(self.names, rows=most).columns.items()}
         if self.decimal == ",":
@@ -215,7 +215,7 @@ def listed(names: Sequence[str], most: int = 10) -> str:
 
 
 def choices(option: str, readings: Iterable[str | Sequence[str]]) -> str:
-    """Return a hint for an error message: ``option`` with each of the values ``readings``, joined by "or"."""
+    """Return a hint for an error message: "choose by", and ``option`` with each of ``readings``, joined by "or"."""
     ways = (way(option, [each] if isinstance(each, str) else each) for each in readings)
     return "choose by " + " or ".join(ways)
 
@@ -343,13 +343,13 @@ class RowIds(NamedTuple):
         return self
 
     def among(self, others: "RowIds") -> NDArray[np.int32]:
-        """Return the index of each id in ``others``: int32 (N,), -1 for an id that ``others`` lacks."""
+        """For each id here, return its index in ``others``: int32 (N,), or -1 if ``others`` lacks it."""
         from pyarrow import compute
 
         return np.array(compute.index_in(self.ids, value_set=others.ids).fill_null(-1), dtype=np.int32)
 
     def all_among(self, others: "RowIds", next_step: str = "") -> NDArray[np.int32]:
-        """Return the index of each id in ``others``: int32 (N,); raise an error if ``others`` lacks an id."""
+        """For each id here, return its index in ``others``: int32 (N,); raise an error if ``others`` lacks an id."""
         places = self.among(others)
         if number := int((places < 0).sum()):
             place = int((places < 0).argmax())

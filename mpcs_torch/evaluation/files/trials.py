@@ -46,8 +46,9 @@ def find_roles(
     """Find the columns of scores and of labels by ``options``, or else by names and values; refuse ambiguous tables.
 
     The column of labels has a usual name for labels, or else contains only words for targets and non-targets. Numbers
-    such as 0 and 1 are labels only if no other column has exactly two words or digits. The column of scores has a usual
-    name for scores, or else is the only column of numbers. ``has_label`` is None if the table may lack labels.
+    such as 0 and 1 are such words only if no other column has exactly two words or digits. The column of scores has a
+    usual name for scores, or else is the only column of numbers. If ``has_label`` is False, labels are not looked for;
+    if it is None, they may be missing.
     """
     groups = {name: column_named(table, name, "--by") for name in options.by}
     for name, option in ((options.cluster, "--cluster"), (options.unit, "--unit")):
@@ -81,7 +82,7 @@ def find_roles(
 
 
 def column_named(table: FileTable, name: str, option: str = "") -> str:
-    """Return the column ``name``, or the column with this number if there is no header; raise an error if missing."""
+    """Return the column ``name``, which may be a number from 1 if there is no header; refuse a missing column."""
     if not table.has_names and f"column {name}" in table.names:
         return f"column {name}"
     table.check_columns([name], option)
@@ -141,7 +142,7 @@ def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
 
 
 def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
-    """Return sets of columns whose joined texts may name each trial, the most likely set first."""
+    """Return sets of columns, the most likely first: the texts of a set, joined, may be the names of the trials."""
     given = [] if options.id_column is None else options.id_column.split(",")
     if given and (set(given) <= set(table.names) or not is_matched):
         return [tuple(column_named(table, name.strip(), "--id-column") for name in given)]
@@ -163,7 +164,7 @@ def in_words(
     unread: Sequence[str],
     options: ReadOptions,
 ) -> str:
-    """Describe in a sentence how the file of ``table`` was read: its columns of names and scores, and ``words``."""
+    """Describe in a line how ``table`` was read: columns ``score``, ``names``, ``unread``, and further ``words``."""
     negated = ", negated, as thresholds are, because low ones are those of targets" * options.lower_is_target
     parts = [table.dialect, f"names {names_shown(*names)}" if names else "", *words[:1]]
     parts += [f"scores {names_shown(score)}{negated}", *words[1:], f"not used: {listed(unread)}" if unread else ""]
@@ -211,12 +212,12 @@ def read_trials(
 
     Args:
         path: A table in any format, with a header or without: see `find_roles`.
-        options: The options for reading. ``options.labels`` is a file that lists trials; each must have a score.
-            Scores of unlisted trials are an error, except that in HDF5 matrices they are ignored, as in BOSARIS.
+        options: The options for reading. ``options.labels`` may be a file that lists trials; each must have a score.
+            Scores of other trials are an error; but in HDF5 matrices they are ignored, as in BOSARIS.
         advance: Called with the number of rows of a file after it is read.
         both_kinds: Whether to require both target and non-target trials.
         named: Whether to read the names of the trials.
-        all_columns: Whether to read all other columns as groups. Two columns that name trials become enrollment, test.
+        all_columns: Whether to read all other columns as groups. Two columns of names are called enrollment, test.
 
     Raises:
         PredictionsError: If a file cannot be read, its columns are ambiguous or missing, or a value breaks a rule.
@@ -275,7 +276,7 @@ class TrialColumns(NamedTuple):
         return RowIds.of(ReadColumns(self.table.path, self.texts), names)
 
     def targets(self, target: str | None) -> tuple[NDArray[np.int8], str]:
-        """Return each row's kind, (N,): 1 target, 0 non-target, -1 no label; and a phrase that explains the labels."""
+        """Return 1 for targets, 0 for non-targets, -1 without a label, (N,); and a phrase on what the labels mean."""
         column, path = self.roles.label, self.table.path
         encoded = self.texts[column].dictionary_encode("encode")
         codes = np.from_dlpack(encoded.indices)
@@ -306,7 +307,10 @@ class TrialColumns(NamedTuple):
         return np.asarray(self.texts[column].is_null())
 
     def groups(self, column: str, kept: NDArray[np.bool_], *, is_cluster: bool | None = None) -> Groups:
-        """Return groups of ``kept`` rows. A missing name: an error if ``is_cluster``, "" if None, else "(none)"."""
+        """Return the groups in ``column`` of the rows for which ``kept`` (N,) is True.
+
+        A missing name is an error if ``is_cluster`` is True. If it is False, the name is "(none)"; if None, "".
+        """
         if is_cluster and (is_gap := self.is_gap(column) & kept).any():
             raise PredictionsError(self.table.path, f"is missing ({DROP})", row=int(is_gap.argmax()) + 1, column=column)
         texts = self.texts[column].filter(kept)
@@ -326,7 +330,7 @@ def read_columns(
 
 
 def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Return the columns of ``read`` that name trials in ``listed``, and for each row the trial's index or -1: (N,)."""
+    """Return the columns of ``read`` that name trials in ``listed``; and the index of each row's trial, or -1: (N,)."""
     best, chosen = (False, 0, 0), None
     for pair in product(read.naming, listed.naming):
         if len(pair[0]) == len(pair[1]) and best < (True, len(pair[0]), COMPARED):
@@ -344,7 +348,10 @@ def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, .
 
 
 def _unique_names(read: TrialColumns) -> tuple[str, ...]:
-    """Return the first set of columns that names each row uniquely; else (), or with a header, raise an error."""
+    """Return the first set of columns that names each row uniquely.
+
+    If there is no such set, return (); if the table has a header, raise an error.
+    """
     for names in read.naming:
         ids = read.ids(names)
         if not ids.repeated():
@@ -362,7 +369,7 @@ def _kept(
     targets: NDArray[np.int8],
     options: ReadOptions,
 ) -> tuple[NDArray[np.bool_], list[str]]:
-    """Return a mask (N,) of the rows with a label and a score, and phrases that count the other rows."""
+    """Return a mask (N,) of the rows with a label and a score, and phrases on how many other rows are left out."""
     kept, is_other = (targets >= 0) & ~np.isnan(read.scores), places < 0
     for name in (options.cluster, options.unit):
         if name is not None and options.missing == "drop":

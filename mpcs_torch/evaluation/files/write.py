@@ -45,9 +45,9 @@ def copy_table(
 ) -> None:
     """Copy a table to ``out``, and replace or add columns; all other columns keep their names, order and texts.
 
-    ``change`` takes all columns of ``table`` and returns the new columns. The columns ``left_out`` are not copied.
-    The file is written atomically, as parquet by its suffix, or as npz or pt if ``table`` is a file of arrays. For any
-    other suffix, it is text with the delimiter of ``table``, and with a header if ``table`` has a header.
+    ``change`` takes all columns of ``table`` and returns the new columns. The columns ``left_out`` are not copied. The
+    suffix of ``out`` decides the format: parquet; npz or pt, if ``table`` is a file of arrays; or else text with the
+    delimiter of ``table``, and with a header if ``table`` has one. The file is written atomically.
     """
     check_copy(table, out)
     read = table.read(table.names)
@@ -70,7 +70,6 @@ def check_copy(table: FileTable, out: Path) -> None:
 
 
 def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -> None:
-    """Write each column as an array: an npz file, or if ``is_torch``, a file of `torch.save`."""
     values = {name: a.numpy() if isinstance(a, Tensor) else a.tolist() for name, a in columns.items()}
     arrays = {name: np.asarray(each) for name, each in values.items()}
     if is_torch:
@@ -128,13 +127,13 @@ WRITERS: Mapping[str, Callable[[BinaryIO, Columns], None]] = {
 
 
 def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> list[str]:
-    """Write trials for `read_trials`. No file is replaced until the new contents of all files are written.
+    """Write files that `read_trials` reads. No file is replaced until the new contents of all files are written.
 
     Args:
         path: The file to write. A csv, parquet or npz file has scores, labels and groups. For any other suffix, it is
             text in Kaldi's format: each line has the names of enrollment and test, and the score.
         table: The trials. Their groups are written as columns.
-        trials: A second file for the labels of the trials. Kaldi's format needs it, and other formats refuse it.
+        trials: A second file, for the labels. It is required for Kaldi's format, and refused for other formats.
 
     Returns:
         The names of the columns that the format cannot store.
@@ -186,11 +185,11 @@ def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Cal
 
 
 def read_cohort(path: Path, advance: Advance, *, top: int | None = None) -> tuple[RowIds, CohortStatistics, int]:
-    """Read scores of names against a cohort (reference names); return statistics of each name's scores.
+    """Read the scores of enrolments or tests against a cohort (reference names); return statistics for each name.
 
-    With ``top``, only the ``top`` highest scores of each name are used. Names of enrolments or tests are in the column
-    ``name``. Without a header, each line has the name of an enrolment or test, a name of the cohort and a score.
-    Scores must be finite, and at least two of the scores used for a name must differ.
+    With a header, the column ``name`` has the names of enrolments or tests. Without a header, each line has such a
+    name, a name of the cohort and a score. With ``top``, only the ``top`` highest scores of each name are used. Scores
+    must be finite, and at least two of the scores used for a name must differ.
 
     Returns:
         The names, their statistics in the same order, and the number of names with fewer than ``top`` scores. For
@@ -225,8 +224,8 @@ def rewrite_scores(
 ) -> str:
     """Copy a file of trials with changed scores by `copy_table`; return a sentence on how the file was read.
 
-    ``change`` takes the scores (n,), float64, and then, for each name in ``sides`` ("enrollment", "test"), the ids in
-    this column. It returns the new scores (n,). The file need not have labels.
+    ``change`` takes the scores (n,), float64, and the `RowIds` of each of ``sides`` ("enrollment", "test"), and returns
+    the new scores (n,). The file need not have labels.
     """
     table = open_table(path)
     roles = find_roles(table, options, has_label=None)
@@ -260,10 +259,10 @@ def normalize_trials(
     *,
     top: int | None = None,
 ) -> tuple[str, int]:
-    """Copy a file of trials with normalised scores, as `rewrite_scores` does.
+    """Copy a file of trials with normalised scores, as `rewrite_scores` does. ``cohort`` is a file for `read_cohort`.
 
-    The method z uses the scores of the enrolment against the cohort, t those of the test, and s and adaptive-s both.
-    adaptive-s needs ``top``: only the ``top`` highest cohort scores of each name are used.
+    The method "z" uses the cohort scores of the enrolment, "t" those of the test, "s" and "adaptive-s" those of both.
+    "adaptive-s" needs ``top``: only the ``top`` highest cohort scores of each name are used.
 
     Returns:
         A sentence on how the file was read, and the number of names that have fewer than ``top`` cohort scores.
