@@ -249,7 +249,7 @@ def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> I
 def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> float:
     """Return the worse end of Gaffke's interval of a mean, allowing for unseen rows with the worst possible value.
 
-    The interval needs the worst possible mean of a bin: here, the worst mean in ``bins``, after such a row is added.
+    The interval needs the worst possible mean of a bin: here, that of the worst bin in ``bins``, with such a row added.
     """
     numerator, per = metric.ratio_from_sums(bins, whole)
     lowest, highest = sorted(ratio for ratio, _ in metric.row_ratios(whole))
@@ -270,7 +270,7 @@ def _histogram(
     """Count the bins with each pair of ``numerator`` and denominator ``per``, (B,) each; add the pairs ``possible``.
 
     Returns:
-        The numerator of each distinct pair, the number of bins with the pair (0 for ``possible``), the denominator.
+        For each distinct pair: its numerator, the number of bins (0 for ``possible``), and its denominator.
     """
     pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
     bounds = torch.tensor(possible, dtype=torch.float64)

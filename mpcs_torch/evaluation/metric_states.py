@@ -89,7 +89,7 @@ class BinnedStates:
         self._limit()
 
     def merge(self, other: Self, *, first: int = 0) -> None:
-        """Add the states of ``other``; ``first`` is added to its identifiers if they are positions of rows."""
+        """Add the states of ``other``; if its identifiers are positions of rows, ``first`` is added to them."""
         self.reason = self.reason or other.reason
         if other._whole is not None:
             if self._whole is None:

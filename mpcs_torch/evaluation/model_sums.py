@@ -79,7 +79,7 @@ class SumLayout:
         return rows.probs.shape[1] * int(rows.target.count_nonzero() if self.chosen.has_shares else len(rows.ids))
 
     def metric_sums(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
-        """Yield each metric's name, the metric, and its part of ``numbers`` (B, K), as ``sums_type`` of (B, ...)."""
+        """Yield each metric's name, the metric, and its sums, a ``sums_type`` of (B, ...), from ``numbers`` (B, K)."""
         place = LEADING
         for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
             width = sum(summed.numel() for summed in kernel.sums())

@@ -202,7 +202,7 @@ class OverCosts:
     other metrics use the first rule."""
 
     def ranges(self) -> dict[str, tuple[float, float, float]]:
-        """Return three mean costs per row: at the middle costs, and the minimum and the maximum over all costs.
+        """Return three mean costs per row: at the middle costs, and the minimum and maximum over the ranges of costs.
 
         The keys name each model with a decision rule, and the difference of each pair of models, "B minus A". If the
         maximum of "B minus A" is below 0, B is cheaper than A at all costs.

@@ -209,7 +209,7 @@ class Result(Generic[ScoresT]):
         return [*of_table, *remarks, *self.notes, *of_groups]
 
     def warnings(self) -> list[str]:
-        """Return the warnings, with their codes, and the notes on metrics that were left out, with the model's name."""
+        """Return the warnings with their codes, and each model's notes on metrics that were left out."""
         start = "{}: " if len(self.models) > 1 else ""
         left_out = (f"{start.format(name)}{note}" for name, scores in self.models.items() for note in scores.notes)
         return [*map(str, self.cautions), *left_out]
@@ -402,7 +402,7 @@ def _cell(scores: Scores, name: str) -> str:
 
 
 def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
-    """Return the comparisons by the first metrics, at least one, up to 12 rows; and the names of the other metrics."""
+    """Return the comparisons by the first metrics (at least one, up to 12 rows), and the names of the other metrics."""
     by_measure: dict[str, list[Comparison]] = {}
     for row in comparisons:
         by_measure.setdefault(row.measure, []).append(row)

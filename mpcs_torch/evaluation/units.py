@@ -117,7 +117,7 @@ class DecisionUnits(NamedTuple):
         """Combine the classes of rows, (N,), into one class for each unit, (U,).
 
         If classes differ within a unit, they are combined as one-hot probabilities, and the most probable class is
-        taken. They must not differ with ``"mean"``, or if one of them is a referral or a set of classes.
+        taken. With ``"mean"``, or if one of them is a referral or a set of classes, a ValueError is raised instead.
         """
         low, high = (self._reduced(labels, end) for end in ("amin", "amax"))
         if low.equal(high):

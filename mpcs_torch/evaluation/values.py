@@ -121,7 +121,7 @@ def _class_intervals(
 ) -> dict[str, dict[str, Interval]]:
     """Return the intervals of rates as a nested dictionary: by class or group of classes, then by rate.
 
-    If rows are independent and have no weights, the counts are ``summed``, over all bins; else ``binned``, in each bin.
+    Independent rows without weights need only the total counts, ``summed``; others need the counts in bins, ``binned``.
     """
     counted = summed if units.are_rows else binned
     outcomes = {name: each for name, each in counted.items() if name not in (EVERY, AT_RISK)}
