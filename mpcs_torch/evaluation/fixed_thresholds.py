@@ -38,18 +38,18 @@ class FixedThreshold(NamedTuple):
         return miss / scale, false_alarm / scale
 
     def cost_value(self, cost: DetectionCost) -> Tensor:
-        """Return the value of the kind ``shown``, given ``cost``, the costs and rates at the threshold."""
+        """Return the cost or error rate that ``shown`` names; ``cost`` has the costs and rates at the threshold."""
         rates = {"half total error rate": cost.cost, "miss rate": cost.p_miss, "false-alarm rate": cost.p_fa}
         return cost.normalized if self.shown == "cost" else rates[self.shown]
 
 
 def bayes_thresholds(points: Sequence[OperatingPoint]) -> list[FixedThreshold]:
-    """Return the Bayes threshold of log-likelihood ratios for each operating point, to measure actual costs."""
+    """Return the threshold of actual costs for each operating point: the Bayes threshold of log-likelihood ratios."""
     return [_cost("actual_cost[", "actual cost", point.bayes_threshold, point) for point in points]
 
 
 def _cost(name: str, title: str, threshold: float, point: OperatingPoint) -> FixedThreshold:
-    """Return a `FixedThreshold` for the cost at ``threshold``; ``name`` and ``title`` are completed with ``point``."""
+    """Return a `FixedThreshold` of the cost at ``threshold``; ``point`` is added as text to ``name`` and ``title``."""
     return FixedThreshold(f"{name}{point_key(point)}]", f"{title}, {point.label()}", threshold, "cost", point)
 
 
@@ -81,11 +81,11 @@ def learned_thresholds(
     Each threshold is the middle of an interval of thresholds that are equally good on these trials.
 
     Args:
-        preds: ``(N,)`` scores of development trials, which differ from the trials that are measured later.
+        preds: ``(N,)`` scores of development trials. Costs and error rates are measured later, on other trials.
         target: ``(N,)`` labels of these trials, 1 or True for targets.
         points: The operating points of the minimum costs.
-        p_fa: Limits on the false-alarm rate, each in [0, 1]; each adds the threshold with the lowest miss rate.
-        p_miss: Limits on the miss rate, each in [0, 1]; each adds the threshold with the lowest false-alarm rate.
+        p_fa: Limits on the false-alarm rate, in [0, 1]. Each limit adds the threshold with the lowest miss rate.
+        p_miss: Limits on the miss rate, in [0, 1]. Each limit adds the threshold with the lowest false-alarm rate.
         at_minimum: Whether to add the threshold of the minimum half total error rate.
 
     Raises:
@@ -112,10 +112,10 @@ def learned_thresholds(
 def limiting_thresholds(
     counts: ErrorCounts, p_fa: Sequence[float], p_miss: Sequence[float], *, are_learned: bool = False
 ) -> list[FixedThreshold]:
-    """Return the thresholds with the lowest miss rate under limits on the false-alarm rate, and the reverse.
+    """Return, for each limit on an error rate, the threshold at which the other error rate is lowest.
 
-    The limits are those of `learned_thresholds`. ``counts`` has the errors at each threshold of the trials on which
-    thresholds are chosen. Names and titles state whether these are development trials (``are_learned``).
+    Limits in ``p_fa`` are on the false-alarm rate, limits in ``p_miss`` on the miss rate. ``counts`` are the errors of
+    some trials at each threshold. With ``are_learned``, names and titles call these trials development trials.
     """
     key, where = ("development,", "the development threshold of ") if are_learned else ("", "")
     shown: tuple[Shown, Shown] = ("miss rate", "false-alarm rate")
@@ -131,7 +131,7 @@ def limiting_thresholds(
 
 
 def _middle_threshold(counts: ErrorCounts, first: int, last: int) -> float:
-    """Return the middle of equally good thresholds, with indices ``first`` to ``last``; infinite beyond all scores."""
+    """Return the middle of thresholds ``first`` to ``last`` (indices); infinite if all or no trials are accepted."""
     if last == 0:
         return -torch.inf
     return midpoint(counts.thresholds[max(first - 1, 0)], counts.thresholds[last]).item()

@@ -48,14 +48,13 @@ def evaluate(
     """Evaluate one or several classifiers on the same rows: metrics with intervals, values by group, and comparisons.
 
     Args:
-        preds: ``(N, C)`` probabilities of a model, as a tensor, an array, or a data frame with a column named after
-            each class, in any order. ``target`` and ``costs`` may be data frames, too. Or ``(N,)`` decisions, such as
-            those of a `DecisionRule`: class indices, numbers from C for coarse answers (sets of classes), and -1 for a
-            referral. Decisions may also be names, with "refer" for a referral. For several models: a dictionary by
-            model name.
+        preds: ``(N, C)`` probabilities or ``(N,)`` decisions of a model. For several models: a dictionary by model
+            name. Decisions are names, with "refer" for a referral, or the integers that a `DecisionRule` returns: class
+            indices, numbers from C for coarse answers (sets of classes), and -1 for a referral. Arguments of shape
+            (N, C) may be tensors, arrays, or data frames with a column named after each class, in any order.
         target: ``(N,)`` classes, as integers or names, or ``(N, C)`` soft labels from 0 to 1, the degrees of truth.
-            With a concern, or metrics of classes given by name, these must be the shares of annotators for each class.
-            Shares must sum to 1, up to rounding to two decimals, and are divided by their sum.
+            For metrics that count classes, such as those of a concern, soft labels must be the shares of annotators
+            for each class. Shares must sum to 1, up to rounding to two decimals, and are divided by their sum.
         concern: The cost of each kind of error. With a `ConcernRange`, values are computed at its middle costs, and
             `Result.over_costs` bounds the mean cost over the whole range.
         metrics: A list of names (see `mpcs metrics`) and of Metrics, from this package, from torchmetrics or your own.
@@ -67,7 +66,7 @@ def evaluate(
             dictionary of two columns, such as ``{"patient": patients, "reader": readers}``, stands for crossed
             clusters: every reader may read all patients.
         weights: ``(N,)`` numbers of at least 0, the weight of each row, such as 1 / its sampling probability. Intervals
-            treat weights as known, and count rows by their effective sample size.
+            assume that weights are exact, and take the effective sample size as the number of rows.
         frequencies: ``(N,)`` whole numbers from 1: the number of independent rows that each row stands for.
         prevalence: ``(C,)``, or by class name: the share of each class where the model is used. All rows of a class
             get the same weight, so that classes have these shares. Use it if severe cases are over-represented.
@@ -76,8 +75,9 @@ def evaluate(
         combine: The rule that combines the rows of a unit. ``"mean"``: the mean of their probabilities; their labels
             must agree. ``"worst"``: the probability of "this class or a worse one" is the highest of any row; the label
             and the decision are the worst of any row. Class A is worse than B if mistaking A for B costs more than the
-            reverse; if both cost the same, the later class is worse. Or a function, ``(n, C) -> (C,)``, which combines
-            labels and decisions, too, as one-hot probabilities.
+            reverse; if both cost the same, the later class is worse. Or a function that gets the probabilities of the n
+            rows of a unit, ``(n, C)``, and returns those of the unit, ``(C,)``. The function also gets the labels and
+            the decisions of these rows, as one-hot probabilities.
         costs: ``(N, C)`` finite numbers: the cost of deciding for each class, if it differs from row to row, such as an
             amount of money. Gains are negative costs.
         class_names: The names of the C classes, or C. Default: the names in the concern or data frame, else 0, 1, ...
@@ -150,6 +150,6 @@ def evaluate(
 
 
 def _guess_classes(preds: Any, concern: ConcernSpec | ConcernRange | None) -> list[str] | int:
-    """Return the number of columns; without a concern, the names of a data frame's columns, unless all are numbers."""
+    """Return a data frame's column names if there is no concern and not all are numbers, else the number of columns."""
     names = column_names(preds) if concern is None else []
     return as_tensor(preds, "preds").shape[1] if all(map(str.isdigit, names)) else names

@@ -32,7 +32,7 @@ LEAST_P = 1e-12
 
 
 class Influences(NamedTuple):
-    """A value and each trial's influence: to first order, the value is a constant plus the mean influence by kind."""
+    """A value and each trial's influence. To first order, the value is a constant plus each kind's mean influence."""
 
     value: float
     kinds: Sequence[Tensor]
@@ -45,9 +45,10 @@ class Influences(NamedTuple):
     """For each kind: the cluster of each trial, (N_k,), as codes from 0 without gaps; None for independent trials."""
 
     def units(self, centres: Sequence[Tensor | float] = ()) -> list[Tensor]:
-        """Return each influence minus the centre of its kind, divided by the number of trials of the kind: (N_k,) each.
+        """Return a term for each trial, (N_k,) for each kind: its influence minus the kind's centre, divided by N_k.
 
-        The default ``centres`` are means. With clusters, these terms are summed over each cluster: a single tensor.
+        The default ``centres`` are the mean influences. With clusters, the list has one tensor, with an element for
+        each cluster: the sum of the terms of its trials.
         """
         centres = centres or [part.mean() for part in self.kinds]
         parts = [(part - centre) / len(part) for part, centre in zip(self.kinds, centres, strict=True)]
@@ -59,7 +60,8 @@ class Influences(NamedTuple):
     def effective(self) -> float:
         """Return the effective sample size: how many equally influential trials or clusters would have this spread.
 
-        The size is small if few influences differ from 0, or from the median. Rare values may then be missing.
+        The size is small if only few influences differ from 0, or only few from the median. Then, trials with
+        rare, large influences may be missing.
         """
         numbers = []
         for centres in ([0.0] * len(self.kinds), [part.median() for part in self.kinds]):
@@ -81,7 +83,7 @@ class Influences(NamedTuple):
         return student_interval(on_scale.detach(), spread, self.freedom(), scale) if isfinite(spread) else INFINITE
 
     def only_kind(self, place: int) -> Self:
-        """Return this value with the influences of only one kind of trial, ``kinds[place]``."""
+        """Return this value with the influences of one kind of trial alone, ``kinds[place]``."""
         clusters = None if self.clusters is None else [self.clusters[place]]
         return self._replace(kinds=[self.kinds[place]], clusters=clusters)
 
@@ -96,7 +98,7 @@ class Influences(NamedTuple):
         )
 
     def p_value(self) -> float:
-        """Return the p-value of a true value of 0, which is 1 minus the confidence at which an end of `bounds` is 0."""
+        """Return the p-value for a true value of 0: 1 minus the confidence at which one of the `bounds` is 0."""
         from scipy.optimize import brentq  # scipy.stats takes longer to import
 
         means = self._means()
@@ -114,9 +116,9 @@ class Influences(NamedTuple):
         return LEAST_P if beyond(least) >= 0 else exp(brentq(beyond, least, most, xtol=1e-3))
 
     def _means(self) -> list[Mean]:
-        """Return the independent means whose sum is the value, up to a constant.
+        """Return independent means. The value is their sum plus a constant.
 
-        With clusters, the means of the two kinds depend on each other, so there is a single mean over clusters.
+        With clusters, there is a single mean over clusters, because trials of both kinds may be in one cluster.
         """
         assert self.possible is not None
         if self.clusters is None:
@@ -141,7 +143,7 @@ class Influences(NamedTuple):
 
 
 def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: float = CONFIDENCE) -> Interval:
-    """Return the interval, clipped to ``limits``, of a ``value`` that is a constant plus independent ``means``."""
+    """Return the interval, clipped to ``limits``, of a ``value``: a constant plus the sum of independent ``means``."""
     ends = [(mean.value, mean.interval(confidence)) for mean in means]
     below, above = hypot(*(at - low for at, (low, _) in ends)), hypot(*(high - at for at, (_, high) in ends))
     return max(limits[0], value - below), min(limits[1], value + above)
@@ -179,7 +181,8 @@ def area_interval(
 def difference(first: Influences, second: Influences) -> PairedDifference | Reason:
     """Return the second value minus the first, with interval and p-value, or the reason why there is none.
 
-    Both come from the jackknife; for rates of independent trials, or if few trials differ, from Gaffke's bounds.
+    For rates of independent trials, and if few trials influence the difference, interval and p-value come from
+    Gaffke's bounds. Otherwise, they come from the jackknife.
     """
     change = second.minus(first)
     if not isfinite(change.value) or not all(part.isfinite().all() for part in change.kinds):
@@ -198,9 +201,10 @@ def equal_error_ends(
 ) -> tuple[Interval, tuple[float, float]]:
     """Return the interval of the equal error rate, and its derivatives by the miss rate and the false-alarm rate.
 
-    To compute both, the curve is shifted: at every threshold, one rate or both rates move to an end of their intervals.
-    ``rate`` is the equal error rate, interpolated on straight lines between the points of the curve. At ``threshold``,
-    both rates are nearly equal. ``errors_at`` returns the miss rate and the false-alarm rate at a threshold.
+    Both results come from equal error rates of shifted curves: at every threshold, the miss rate, the false-alarm rate
+    or both are moved to an end of their intervals. The derivatives are scaled to the sum 1. ``rate`` is the equal error
+    rate, interpolated between thresholds. ``errors_at`` returns the miss rate and the false-alarm rate at a threshold;
+    at ``threshold``, they are nearly equal.
     """
     rates, last = counts.rates(), len(counts.thresholds) - 1
 

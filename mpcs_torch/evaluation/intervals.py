@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
 MIN_UNITS = 10
 """The minimum number of bins (rows or clusters of rows) from which a standard error is computed."""
 MIN_WRONG = {"mean": 10, "smooth": 5}
-"""The minimum number of bins with a wrong decision, by interval rule: else, jackknife intervals are too narrow."""
+"""The minimum number of bins with wrong decisions, by interval rule. With fewer, jackknife intervals are too narrow."""
 MIN_OF_CLASS = 5
 """The minimum number of bins with samples of each class, for the jackknife of an average over classes."""
 MAX_BIAS = 0.1
@@ -75,7 +75,7 @@ class Units(NamedTuple):
 
     @property
     def size(self) -> float:
-        """The total weight of the rows in the largest bin; without weights, their number (1 for independent rows)."""
+        """The largest total weight of a bin; without weights, the largest number of rows in a bin."""
         if self.weights is not None:
             return self.weights.max().item()
         return 1.0 if self.cluster is None else self.rows.max().item()
@@ -93,8 +93,8 @@ def metric_interval(
 ) -> Interval | Reason:
     """Return the interval of a metric, or the reason why it has none.
 
-    ``bins`` has the sums of each of B bins, in the metric's ``sums_type``, (B, ...). ``units`` has the bins' sizes.
-    ``class_ends`` computes intervals of rates of classes; it may be a cached `class_rate_ends`.
+    ``bins`` has the sums of B bins: a ``sums_type`` of the metric, with tensors (B, ...). ``units`` has the sizes of
+    these bins. ``class_ends`` computes the intervals of rates of classes, as `class_rate_ends` does.
     """
     whole = total_sums(bins, units)
     value = metric.value_from_sums(whole).item()
@@ -129,8 +129,8 @@ def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: 
     """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
 
     The p-value is at most 0.05 exactly when the interval excludes 0. Gaffke's bound is used for rates of independent
-    rows, for costs whose difference few bins dominate, and for metrics that differ in few bins. Otherwise, the
-    jackknife is used. ``first`` and ``second`` are the models' sums in the same bins (``bins`` of `metric_interval`).
+    rows; for costs, if few bins make up most of the difference; and if the models differ in few bins. Otherwise, the
+    jackknife is used. ``first`` and ``second`` are the models' sums in the same bins, as in `metric_interval`.
     """
     whole = [total_sums(bins, units) for bins in (first, second)]
     first_value, second_value = (metric.value_from_sums(sums).item() for sums in whole)
@@ -166,7 +166,7 @@ def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: 
 
 
 def _slope(metric: "AdditiveMetric", whole: Any) -> float | None:
-    """Return the derivative of a value by its ratio, numerator / denominator; None if this is not constant."""
+    """Return the derivative of the metric's value by the ratio numerator / denominator; None if it is not constant."""
     ends = sorted(ratio for ratio, _ in metric.row_ratios(whole)) or [0.0, 1.0]
     width = (ends[-1] - ends[0]) / 4
     low, middle, high = (metric.value_from_ratio(ends[0] + place * width, whole) for place in (1, 2, 3))
@@ -182,7 +182,6 @@ class NotCompared(NamedTuple):
     reason: Reason
 
     def __str__(self) -> str:
-        """Return the pair, the metric and the reason as a sentence."""
         return f"No difference between {self.first} and {self.second} by {self.by.name}: {self.reason}."
 
 
@@ -220,7 +219,7 @@ def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
 
 
 def total_sums(bins: Any, units: Units) -> Any:
-    """Return the sums over all bins, in the type of ``bins``; each bin counts ``units.counts`` times."""
+    """Return the sums over all bins, in the type of ``bins``; each element stands for ``units.counts`` equal bins."""
     return type(bins)(*(torch.tensordot(units.counts, summed, 1) for summed in bins))
 
 
@@ -248,9 +247,9 @@ def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> I
 
 
 def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> float:
-    """Return the worse end of Gaffke's interval of a mean, allowing for one unseen row with the worst possible value.
+    """Return the worse end of Gaffke's interval of a mean, allowing for unseen rows with the worst possible value.
 
-    The interval assumes that a bin can be as bad as the worst of ``bins`` with this row added.
+    The interval needs the worst possible mean of a bin: here, that of the worst bin in ``bins``, with such a row added.
     """
     numerator, per = metric.ratio_from_sums(bins, whole)
     lowest, highest = sorted(ratio for ratio, _ in metric.row_ratios(whole))
@@ -268,10 +267,10 @@ def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Unit
 def _histogram(
     numerator: Tensor, per: Tensor, possible: Sequence[tuple[float, float]], units: Units
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Count the bins that have the same pair of ``numerator`` and denominator ``per``, (B,) each.
+    """Count the bins with each pair of ``numerator`` and denominator ``per``, (B,) each; add the pairs ``possible``.
 
     Returns:
-        For each distinct pair: the numerator, the number of bins (0 for the added pairs ``possible``), the denominator.
+        For each distinct pair: its numerator, the number of bins (0 for ``possible``), and its denominator.
     """
     pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
     bounds = torch.tensor(possible, dtype=torch.float64)
@@ -284,7 +283,7 @@ def _gaffke(values: Tensor, counts: Tensor, per: Tensor) -> Interval:
 
 
 def _few_dominate(numerator: Tensor, per: Tensor, units: Units) -> bool:
-    """Return whether half of the sum of squared deviations comes from fewer than 5 bins that are under 1 % of all."""
+    """Return whether few bins (under 5, and under 1 % of all) make up half of the sum of squared deviations."""
     mean = (units.counts @ numerator) / (units.counts @ per)
     squares, order = (numerator - mean * per).square().sort(descending=True)
     counts = units.counts[order]
@@ -293,7 +292,7 @@ def _few_dominate(numerator: Tensor, per: Tensor, units: Units) -> bool:
 
 
 def _has_rare_rates(bins: ClassCounts, units: Units) -> bool:
-    """Return whether any class has fewer than 10 bins with correct decisions, or with misses: too few to jackknife."""
+    """Return whether any class has correct decisions in under 10 bins, or misses in under 10: too few to jackknife."""
     numbers = [torch.tensordot(units.counts, (each > 0).double(), 1) for each in (bins.right, bins.true - bins.right)]
     is_present = bins.true.sum(0) > 0
     return bool(((torch.minimum(*numbers) < 10) & is_present).any())
@@ -372,7 +371,7 @@ def _without_each(bins: Any, whole: Any) -> Any:
 
 
 def _spread(without: Tensor, units: Units) -> float | None:
-    """Return the jackknife standard error, given the values ``without`` each bin, (B,); None if any is not finite."""
+    """Return the jackknife standard error from the values without each bin, (B,); None if any value is not finite."""
     if not bool(without.isfinite().all()):
         return None
     number = units.counts.sum().item()
@@ -381,7 +380,7 @@ def _spread(without: Tensor, units: Units) -> float | None:
 
 
 def student_interval(on_scale: Tensor, spread: float, freedom: float, scale: "Scale") -> Interval:
-    """Return Student's t interval of ``on_scale`` (standard error ``spread``), transformed back from ``scale``."""
+    """Return Student's t interval of ``on_scale``, with standard error ``spread``, transformed back from ``scale``."""
     half = spread * quantile(freedom)
     low, high = (SCALES[scale][1](on_scale + sign * half).item() for sign in (-1, 1))
     return low, high

@@ -36,13 +36,13 @@ NOT_MERGEABLE = "its states are not sums, minima, maxima or collected samples, s
 
 
 class BinnedStates:
-    """The states of a metric for each part of the rows.
+    """The states of a metric, stored separately for each part of the rows.
 
     Args:
         metric: The metric that computes states and values. It is reset before use, so several objects may share it.
-        bits: The maximum number of parts is 2 to this power; with 0, all rows are one part. While possible, each row
-            or cluster is a part. Otherwise, the first bits of a hash of the row or cluster are the number of the part.
-        parts: The initial states, by number of the part.
+        bits: The maximum number of parts is ``2**bits``. Up to this number of rows or clusters, each of them is a part.
+            Beyond it, the first bits of the hash of a row or cluster are the number of its part.
+        parts: The initial states of each part, by the number of the part.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class BinnedStates:
         self._limit()
 
     def merge(self, other: Self, *, first: int = 0) -> None:
-        """Add the states of ``other``, whose identifiers increase by ``first`` if they are positions of rows."""
+        """Add the states of ``other``; if its identifiers are positions of rows, ``first`` is added to them."""
         self.reason = self.reason or other.reason
         if other._whole is not None:
             if self._whole is None:
@@ -106,7 +106,7 @@ class BinnedStates:
 
     @property
     def numbers(self) -> int:
-        """The number of values in the states of all parts, without collected samples."""
+        """The number of values in the states of all parts; collected samples are not counted."""
         states = [state for part in self._parts.values() for state in part.values() if isinstance(state, Tensor)]
         return sum(2 * each.values().numel() if each.is_sparse else each.numel() for each in states)
 
@@ -123,7 +123,7 @@ class BinnedStates:
         return self.metric
 
     def leave_out(self, compute_value: Callable[[Metric], Tensor], whole: Tensor) -> "LeftOut":
-        """Compute the values without parts of the rows by ``compute_value``; ``whole`` is the value with all rows."""
+        """Return the values without some parts, each from ``compute_value``; ``whole`` is the value of all rows."""
         parts = sorted(self._parts)
         if len(parts) < MIN_UNITS:
             none = whole.new_zeros(0, *whole.shape)
@@ -144,7 +144,7 @@ class BinnedStates:
         return LeftOut(whole, alone, singles, pairs, quarters.mean(0))
 
     def interval_of_ranks(self, cluster: str | None) -> Interval | Reason:
-        """Return the interval of an area under the ROC; the metric must have methods ``misranked`` and ``by_kind``."""
+        """Return the interval of an area under the ROC; the metric needs the methods ``misranked`` and ``by_kind``."""
         metric: Any = self.loaded()
         if not isfinite(metric.compute()):
             return "the metric has no value"
@@ -171,7 +171,7 @@ class BinnedStates:
             self._fold(bits - 1 if bits > MIN_BITS else 0)
 
     def _fold(self, bits: int | None) -> None:
-        """Shorten the hash of each part to ``bits`` bits, and join parts with equal hashes; None changes nothing."""
+        """Shorten the hash of each part to ``bits`` bits, and join parts with equal hashes; with None, do nothing."""
         if bits is not None and (self._bits is None or bits < self._bits):
             codes = in_bits(torch.tensor([*self._parts], dtype=torch.int64), self._bits, bits).tolist()
             states, self._parts, self._bits = list(self._parts.values()), {}, bits
@@ -205,7 +205,7 @@ class OfRows(Metric):
         return self._value(probs, target, dim_zero_cat(self.weights) if len(self.weights) else None)
 
     def check_weights(self, inputs: Sequence[Tensor], weights: Tensor | None) -> None:
-        """Raise a ValueError if ``function`` ignores weights: other rows change its value, but other weights do not."""
+        """Raise a ValueError if the value of ``function`` changes with the rows, but not with their weights."""
         if weights is None or len(weights) < 2:
             return
         (probs, target), half = inputs, slice(None, None, 2)
@@ -223,7 +223,7 @@ class OfRows(Metric):
 def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]) -> dict[str, Any]:
     """Return the states of ``metric`` for the rows ``inputs`` alone, and reset the metric.
 
-    If the metric takes no ``sample_weight``, states of rows with equal weights are multiplied by the weight and added.
+    If the metric takes no ``sample_weight``, the states for each distinct weight are multiplied by it, and added.
     """
 
     def measure(rows: Tensor | slice, named: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -242,7 +242,7 @@ def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[st
 
 
 def takes_weights(metric: Metric) -> bool:
-    """Return whether rows may have weights: either ``update`` takes weights, or all states are sums over rows."""
+    """Return whether the metric works with weights: its ``update`` takes them, or all its states are sums over rows."""
     return "sample_weight" in signature(metric.update).parameters or {*metric._reductions.values()} == {dim_zero_sum}
 
 
@@ -269,7 +269,7 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
 
 
 def _stored(state: Any) -> Any:
-    """Return a copy of a list, which torchmetrics empties in place; or a tensor, sparse if it is large and mostly 0."""
+    """Copy a list, because torchmetrics empties it in place; make a tensor sparse if it is large and mostly 0."""
     if isinstance(state, list):
         return list(state)
     is_wide = not state.is_sparse and state.numel() > 1000 and 4 * int(state.count_nonzero()) < state.numel()
@@ -287,7 +287,7 @@ def _collected(states: Sequence[Any]) -> Any:
 
 
 def state_joins(metric: Metric) -> dict[str, Any]:
-    """Return, by name of a state, the function that merges a list of such states; None if they do not merge."""
+    """Return, by name of each state, the function that merges a list of its values; None if the state cannot merge."""
     return {
         name: _collected if join is None and isinstance(metric._defaults[name], list) else _JOINS.get(join)
         for name, join in metric._reductions.items()

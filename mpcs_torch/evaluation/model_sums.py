@@ -35,7 +35,7 @@ ALL = ""
 
 
 class SumLayout:
-    """The K sums over the rows of a bin: rows, errors, labels, weights, each metric's sums, and outcome counts."""
+    """The order of the K sums of a bin: rows, errors, labels, weights, then each metric's sums, then outcome counts."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
         self.chosen, self.metrics, self.others = chosen, chosen.make(additive=True), chosen.make(additive=False)
@@ -65,7 +65,7 @@ class SumLayout:
         return torch.cat(numbers, dim=1)
 
     def _wrong(self, inputs: MetricInputs) -> Tensor:
-        """Return whether each decision is wrong, (n,), or the share of annotators who disagree; NaN if unknown."""
+        """Return whether decisions are wrong, (n,), or what share of annotators disagrees; NaN for degrees of truth."""
         target = inputs.rows.target
         if target.ndim == 2 and not self.chosen.has_shares:
             return torch.full((len(target),), nan)
@@ -75,11 +75,11 @@ class SumLayout:
         return (decisions != target) & (decisions >= 0) & (decisions < self.chosen.num_classes)
 
     def scores_in(self, rows: Rows) -> int:
-        """Return the number of scores in ``rows``; a row with shares of several classes counts once for each class."""
+        """Return the number of scores in ``rows``. A row of which k classes have shares counts as k rows."""
         return rows.probs.shape[1] * int(rows.target.count_nonzero() if self.chosen.has_shares else len(rows.ids))
 
     def metric_sums(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
-        """Yield for each metric: its name, the metric, and its sums in bins: a ``sums_type`` of tensors (B, ...)."""
+        """Yield each metric's name, the metric, and its sums, a ``sums_type`` of (B, ...), from ``numbers`` (B, K)."""
         place = LEADING
         for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
             width = sum(summed.numel() for summed in kernel.sums())
@@ -89,7 +89,7 @@ class SumLayout:
                 yield name, cast("AdditiveMetric", metric), sums
 
     def binned_outcomes(self, numbers: Tensor) -> Mapping[str, Outcomes]:
-        """Return the counts of outcomes in bins, as tensors (B,), by class or group of classes."""
+        """Return the outcomes in each bin, as tensors (B,), by class or group of classes, from ``numbers`` (B, K)."""
         if self.outcomes is None or not self.outcomes.width:
             return {}
         return self.outcomes.named(numbers[:, -self.outcomes.width :])
@@ -209,9 +209,9 @@ class ModelSums:
         return (numbers[:, LEADING - 1].sum().square() / (self.weight_squares or 1)).item()
 
     def without_sums(self, column: str, code: int, cluster: str | None) -> dict[str, tuple[float, Interval | Reason]]:
-        """Return the values of the metrics that are not functions of sums, by name, with interval or reason for none.
+        """Return, by name, each metric that is not a function of sums: its value, and its interval or why it has none.
 
-        The rows are those with the group ``code`` in ``column``.
+        Only the rows of one group count: the group with the code ``code`` in ``column``.
         """
         unit = "rows" if cluster is None else "clusters"
         values = dict[str, tuple[float, Interval | Reason]]()
@@ -228,7 +228,7 @@ class ModelSums:
         return values
 
     def left_out(self, name: str, column: str = ALL, code: int = 0) -> LeftOut | tuple[float, Reason]:
-        """Return the values of metric ``name`` without parts of a group's rows; or its value, and why not."""
+        """Return a metric's values without parts of a group's rows; or its value, and why there are no others."""
         if (key := (name, column, code)) not in self._left_out:
             entry = next(each for each in self._others.entries if each.name == name)
             group = next(each for each in self._others.groups if name in each.metrics)
@@ -248,7 +248,7 @@ class ModelSums:
         return self._states[column][code][place]
 
     def probability_means(self) -> dict[str, Any]:
-        """Return the reported and the measured probabilities of all rows, by name; empty if no metric measures them."""
+        """Return the "reported" and the "measured" probabilities of all rows; empty if no metric measures them."""
         for states in self._states[ALL].get(0, ()):
             if isinstance(metric := states.loaded(), ProbabilityAccuracy):
                 return {"reported": metric.reported(), "measured": metric.bins()}
@@ -283,7 +283,7 @@ class ModelSums:
                         raise
 
     def _group_states(self, column: str, code: int) -> list[BinnedStates]:
-        """Return a group's states, for each set of metrics that share states; a new group of rows gets empty states."""
+        """Return a group's states, one for each set of metrics that share them; create empty states for a new group."""
         if code not in self._states[column]:
             no_intervals = {entry.name for entry in self._others.entries if entry.no_interval}
             bits = 0 if not self._keeps_bins else MIN_BITS if column else BITS
@@ -295,13 +295,13 @@ class ModelSums:
 
 
 def _counted_pairs(target: Tensor, decisions: Tensor, shape: Sequence[int], weights: Tensor | None = None) -> Tensor:
-    """Return a matrix of ``shape``: the number or weight of rows by true class and decision; -1 is the last column."""
+    """Count rows, or add ``weights``, by true class and decision: a matrix of ``shape``; -1 is the last column."""
     rows, columns = shape
     return (target * columns + decisions % columns).bincount(weights, rows * columns).view(rows, columns)
 
 
 def _joint(keys: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
-    """Return a code for each row's combination of ``keys``, (n,); and for each code, the index of a row with it."""
+    """Number the combinations of ``keys``; return each row's number, (n,), and for each number, the index of a row."""
     codes = torch.zeros_like(keys[0])
     for key in keys:
         places_of_key = key.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]

@@ -61,11 +61,10 @@ class Share(NamedTuple):
 
     @property
     def phrase(self) -> str:
-        """The share as text for a sentence; if the share is 0, the upper end of its interval instead."""
+        """The share and its interval as text for a sentence; if the share is 0, the upper end of the interval alone."""
         return f"but up to {in_percent(self.ends[1])} may be" if self.ends and not self.part else self.percent
 
     def __str__(self) -> str:
-        """Return the counts and the share as text for a table."""
         return f"{self.counts}: {self.percent}" if self.whole else "no rows"
 
 
@@ -75,7 +74,7 @@ def number_text(number: float) -> str:
 
 
 class Outcomes(NamedTuple):
-    """Numbers of rows, or sums of their weights, for a class or a group of classes: (...) each."""
+    """Numbers of rows, or sums of their weights, for a class or a group of classes. Each field has the shape (...)."""
 
     true: Tensor
     """The number of rows of the class or the group."""
@@ -86,12 +85,12 @@ class Outcomes(NamedTuple):
     referred: Tensor
     """The number of rows of the class or the group that are referred instead of decided."""
     missed: Tensor
-    """The number of rows of the class or group neither referred nor decided as (a set with) one of its classes."""
+    """The number of rows of the class or the group that are decided as a class outside it, or a set of such classes."""
     dangerous: Tensor
     """The number of rows of the class or the group whose decision is a dangerous error."""
 
     def clusters(self) -> "Outcomes":
-        """Return the number of clusters that have rows with each outcome; each bin, (B, ...), must be a cluster."""
+        """Count the clusters that have rows with each outcome. The fields must be (B, ...), for B clusters."""
         return Outcomes(*((each > 0).sum(0).double() for each in self))
 
     @property
@@ -100,7 +99,7 @@ class Outcomes(NamedTuple):
         return self.predicted - self.right
 
     def rates(self, rows: Tensor, *, refers: bool) -> dict[str, tuple[Tensor, Tensor]]:
-        """Return the numerator and the denominator of each rate, by name, given the number of all ``rows``.
+        """Return the numerator and the denominator of each rate, by its name; ``rows`` is the number of all rows.
 
         If rows may be referred (``refers``), rates of referrals replace recall and specificity.
         """
@@ -156,7 +155,7 @@ class OutcomeCounter:
         return len(self._groups) * (6 if self._is_whole else 3)
 
     def flags(self, decisions: Tensor, target: Tensor) -> Tensor:
-        """Return the fields of `Outcomes` of each row as 0 or 1, group after group: (n, `width`), float64."""
+        """Return 0 or 1 for each row and field of `Outcomes`, one group after the other: (n, `width`), float64."""
         decisions = decisions % self.decisions  # a referral becomes the last decision
         is_referred = decisions == self.decisions - 1
         is_wrong = decisions != target if self._severity is None else self._severity[target, decisions] > 0
@@ -187,7 +186,7 @@ def group_rate(*, refers: bool) -> str:
 
 
 def decisions_by_way(probs: Tensor, costs: Tensor) -> dict[str, Tensor]:
-    """Return decisions (n,) by decision rule, the default first; ``probs`` are (n, C), or decisions (n, 1)."""
+    """Return the decisions of each rule, (n,), by its name, the default first; ``probs`` may be decisions (n, 1)."""
     if not probs.is_floating_point():
         return {"as decided": probs[:, 0]}
     return {"most probable class": highest_class(probs)[1], LEAST_COST: least_risk(probs, costs)}
@@ -195,7 +194,7 @@ def decisions_by_way(probs: Tensor, costs: Tensor) -> dict[str, Tensor]:
 
 @dataclass(frozen=True)
 class OverCosts:
-    """Bounds of models' mean costs on the evaluated rows, if costs are known as ranges; other rows may differ."""
+    """Bounds of models' mean costs if costs are known as ranges. They are valid for the evaluated rows alone."""
 
     costs: ConcernRange
     models: Mapping[str, Mapping[str, Tensor]]
@@ -203,10 +202,10 @@ class OverCosts:
     other metrics use the first rule."""
 
     def ranges(self) -> dict[str, tuple[float, float, float]]:
-        """Return the mean cost per row, by name: at the middle costs, and its minimum and maximum over all costs.
+        """Return three mean costs per row: at the middle costs, and the minimum and maximum over the ranges of costs.
 
-        There is an entry for each model and decision rule, and for the difference between each pair of models. If the
-        whole range of "B minus A" is below 0, B is cheaper than A at all costs.
+        The keys name each model with a decision rule, and the difference of each pair of models, "B minus A". If the
+        maximum of "B minus A" is below 0, B is cheaper than A at all costs.
         """
         shares = {name: {kind: n.double() / n.sum() for kind, n in by.items()} for name, by in self.models.items()}
         named = {self._name(name, kind): each for name, by in shares.items() for kind, each in by.items()}

@@ -154,7 +154,7 @@ class Result(Generic[ScoresT]):
         return outcomes
 
     def _tested(self, requirement: Requirement, model: str) -> dict[str, Measured]:
-        """Return a model's values by group, "" for all rows; with a reference, only the difference on all rows."""
+        """Return a model's value for all rows (key "") and each group; with a reference, its difference on all rows."""
         metric, reference = requirement.metric, requirement.reference
         if reference is None:
             by_group: dict[str, Measured | None] = {"": self.find(metric, model)}
@@ -209,7 +209,7 @@ class Result(Generic[ScoresT]):
         return [*of_table, *remarks, *self.notes, *of_groups]
 
     def warnings(self) -> list[str]:
-        """Return the warnings with their codes, and for each model the notes on metrics that were left out."""
+        """Return the warnings with their codes, and each model's notes on metrics that were left out."""
         start = "{}: " if len(self.models) > 1 else ""
         left_out = (f"{start.format(name)}{note}" for name, scores in self.models.items() for note in scores.notes)
         return [*map(str, self.cautions), *left_out]
@@ -237,7 +237,6 @@ class Result(Generic[ScoresT]):
         return parts
 
     def __str__(self) -> str:
-        """Return the tables and sentences as text."""
         warnings = [printable(f"warning: {warning}") for warning in self.warnings()]
         return "\n\n".join(part.markdown() if isinstance(part, Table) else part for part in [*self.parts(), *warnings])
 
@@ -305,7 +304,7 @@ class Result(Generic[ScoresT]):
         return (sure or names)[:MAX_PANELS]
 
     def _rows_of_plot(self) -> dict[str, list[Scores | None]]:
-        """Return the models' scores by row of a plot; rows are the groups in which the first model is worst."""
+        """Return the models' scores by group to plot: up to 20 groups of each column, the first model's worst first."""
         rows = dict[str, list[Scores | None]]()
         columns = dict.fromkeys(groups.column for groups in self.groups)
         for column in columns:
@@ -403,7 +402,7 @@ def _cell(scores: Scores, name: str) -> str:
 
 
 def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:
-    """Return the comparisons by the first metrics, up to 12 if possible, and the names of the other metrics."""
+    """Return the comparisons by the first metrics (at least one, up to 12 rows), and the names of the other metrics."""
     by_measure: dict[str, list[Comparison]] = {}
     for row in comparisons:
         by_measure.setdefault(row.measure, []).append(row)

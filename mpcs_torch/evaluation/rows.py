@@ -52,9 +52,9 @@ class Rows(NamedTuple):
         return places, classes, shares if self.weights is None else shares * self.weights[places]
 
     def repeated(self, *, is_clustered: bool) -> "Iterator[Rows]":
-        """Yield each row as often as its frequency says, in parts of `REPEATED` scores.
+        """Repeat each row as often as its frequency says, and yield the rows in parts of `REPEATED` scores.
 
-        The repeats of a row are independent, so they get successive identifiers, unless rows are clustered.
+        Without clusters, the copies of a row are independent, so they get successive identifiers.
         """
         if self.frequencies is None:
             yield self
@@ -75,7 +75,7 @@ class Rows(NamedTuple):
 
     @staticmethod
     def joined(parts: "Sequence[Rows]") -> "Rows":
-        """Concatenate one or more parts, which must have the same columns."""
+        """Concatenate one or more parts, which must have the same fields and the same columns of groups."""
         groups = {column: torch.cat([each.groups[column] for each in parts]) for column in parts[0].groups}
         probs, target, ids = (torch.cat(columns) for columns in zip(*(each[:3] for each in parts), strict=True))
         optional = zip(*(each[4:] for each in parts), strict=True)
@@ -154,7 +154,7 @@ def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Seq
     """Return weights of classes, (C,), that give classes the requested shares; the mean weight of rows is 1.
 
     Args:
-        rows: All rows, in parts, without frequencies. Existing weights of rows are taken into account.
+        rows: All rows, in parts. Existing weights of rows are taken into account, but frequencies are not.
         prevalence: The share of each class, ``(C,)`` or by class name; shares must sum to 1.
         class_names: The names of the C classes.
 

@@ -21,7 +21,7 @@ Measured = tuple[float, Interval | None, str]
 
 
 class DetectorMetric(NamedTuple):
-    """A metric of a detector, with those fields of `MetricEntry` that tables use."""
+    """A metric of a detector, with the fields of `MetricEntry` that tables read."""
 
     name: str
     title: str
@@ -35,9 +35,9 @@ class DetectorMetric(NamedTuple):
 
 
 def metric_sections(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[list[str]]:
-    """Return lists of metric names: a single list or, if there are more than 12, main metrics and other metrics.
+    """Return the names of metrics in one list or, if there are more than 12, in two: main metrics and other metrics.
 
-    Without a concern (costs of errors), metrics of concern repeat the error rate, so they are in the second list.
+    Without a concern (costs of errors), metrics of concern equal the error rate, so they count as other metrics.
     """
     if len(entries) <= 12:
         return [[entry.name for entry in entries]]
@@ -70,12 +70,12 @@ class Scores:
 
     @property
     def is_weighted(self) -> bool:
-        """Whether counts of classes are sums of weights."""
+        """Whether the numbers of rows of classes are sums of weights."""
         return False
 
     @property
     def class_group_rates(self) -> dict[str, Direction]:
-        """The rates of groups of classes that tables show: the better direction, "min" or "max", by rate."""
+        """The rates of groups of classes that tables show, by name, each with its better direction, "min" or "max"."""
         return {}
 
     def find(self, metric: str) -> Measured | None:
@@ -109,7 +109,7 @@ class Scores:
         return Table(["metric", "value", CONFIDENCE_TEXT], [[*row, self.interval(row[0])] for row in rows])
 
     def class_parts(self, title: str = "") -> list[Table | str]:  # noqa: ARG002  # for classifiers
-        """Return an empty list: only classifiers have tables by class."""
+        """Return an empty list; for classifiers, return tables and sentences by class."""
         return []
 
     def interval(self, name: str) -> str:
@@ -170,13 +170,13 @@ class GroupScores(NamedTuple):
 
     @property
     def directions(self) -> dict[str, Direction | None]:
-        """The better direction, "min", "max" or None, of each metric; without counts, unless all metrics are counts."""
+        """The better direction ("min", "max", None) of each metric. Counts are left out if there are other metrics."""
         entries = [entry for entry in self.pooled.entries if not entry.is_count] or self.pooled.entries
         return {entry.name: entry.direction for entry in entries}
 
     @property
     def has_intervals(self) -> bool:
-        """Whether a group has intervals."""
+        """Whether any group has intervals."""
         return any(scores.intervals for scores in self.groups.values())
 
     @property
@@ -208,8 +208,9 @@ class GroupScores(NamedTuple):
     def summaries(self) -> dict[str, dict[str, float]]:
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.
 
-        Groups without a value, such as those without samples of a class, are left out. Counts have no summaries because
-        they grow with a group, and metrics without a better direction have no worst value. Empty for a single group.
+        Groups without a value, such as those without samples of a class, are left out. Counts have no summaries, since
+        larger groups have larger counts. The worst value is NaN for a metric without a better direction. If there is
+        only one group, the result is empty.
         """
         if len(self.groups) < 2:
             return {}
@@ -231,7 +232,7 @@ class GroupScores(NamedTuple):
         return [*(metrics or list(self.directions)[:MAX_COLUMNS]), *self.pooled.class_group_rates]
 
     def table(self, metrics: Sequence[str] | None = None) -> Table:
-        """Return a table with a row for each group (worst first), for each of `summaries`, and for all rows together.
+        """Return a table of the groups, the worst first, followed by the `summaries`, and by the values of all rows.
 
         There is a column for each metric in ``metrics`` (default: `main_metrics`), with intervals.
         """
@@ -252,7 +253,6 @@ class GroupScores(NamedTuple):
 
 
 def _cells(scores: Scores, metrics: Sequence[str]) -> list[str]:
-    """Format the value of each metric with its interval, such as ``0.0475 (0.029 to 0.073)``."""
     measured = (scores.find(metric) or (nan, None, "") for metric in metrics)
     return [_cell(value) + ("" if ends is None else f" ({interval_text(ends, 3)})") for value, ends, _ in measured]
 

@@ -63,7 +63,7 @@ class DecisionUnits(NamedTuple):
         rows: int,
         column: str = "",
     ) -> Self:
-        """Create units from ``units``, names (N,) or `Groups`, of N = ``rows`` rows; refuse an unknown ``combine``."""
+        """Create units from ``units``, the name of each row's unit; raise a ValueError if ``combine`` is unknown."""
         if not callable(combine) and combine not in ("mean", "worst"):
             raise ValueError(f"combine must be 'mean', 'worst' or a function, but got {quoted(combine)}.")
         severity = order_of_severity(concern, num_classes) if combine == "worst" else None
@@ -80,7 +80,7 @@ class DecisionUnits(NamedTuple):
         return f"{number} units of decision{kind} of {rows} rows, combined by {how}: what follows calls a unit a row."
 
     def combined(self, rows: Rows, num_classes: int, *, is_clustered: bool) -> Rows:
-        """Return one row for each unit. The identifier is that of the cluster; without clusters, the unit's number.
+        """Return one row for each unit. Its identifier is that of its cluster; without clusters, the unit's number.
 
         Raises:
             ValueError: If rows of a unit differ in groups, clusters, weights, costs or frequencies, or if the rule
@@ -114,9 +114,10 @@ class DecisionUnits(NamedTuple):
         return torch.stack([self._by_function(part, name) for part, name in zip(parts, self.units.names, strict=True)])
 
     def classes(self, labels: Tensor, num_classes: int, what: str = "labels") -> Tensor:
-        """Combine the class of each row, (N,), into the class of each unit, (U,), by way of one-hot probabilities.
+        """Combine the classes of rows, (N,), into one class for each unit, (U,).
 
-        With ``"mean"``, or if a row is referred or decided as a set, the rows of a unit must have the same class.
+        If classes differ within a unit, they are combined as one-hot probabilities, and the most probable class is
+        taken. With ``"mean"``, or if one of them is a referral or a set of classes, a ValueError is raised instead.
         """
         low, high = (self._reduced(labels, end) for end in ("amin", "amax"))
         if low.equal(high):
@@ -129,13 +130,13 @@ class DecisionUnits(NamedTuple):
         return torch.where(low == high, low, highest_class(by_class)[1])
 
     def same(self, values: Tensor, what: str) -> Tensor:
-        """Return the value of each unit, (U, ...); the rows' ``values``, (N, ...), must be equal within a unit."""
+        """Return the value of each unit, (U, ...); the ``values`` of rows, (N, ...), must be equal within a unit."""
         low, high = (self._reduced(values, end) for end in ("amin", "amax"))
         self._refuse(low != high, what)
         return low
 
     def trials(self, scores: Tensor, is_target: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the mean or highest score of each unit of trials, and whether the unit is a target: (U,) each."""
+        """Return each unit's mean score (with ``"worst"``, the highest), and whether it is a target: (U,) each."""
         if callable(self.combine):
             raise ValueError("combine must be 'mean' or 'worst' for scores of detectors, but is a function.")
         reduced = self.mean if self.combine == "mean" else self.highest
@@ -168,7 +169,6 @@ class DecisionUnits(NamedTuple):
             raise ValueError(f"{what} must be the same in all rows of a unit, but those of unit {name} differ{way}.")
 
     def _by_function(self, rows: Tensor, name: str) -> Tensor:
-        """Combine the rows (n, C) of a unit into (C,) by the user's function, which must return probabilities."""
         assert callable(self.combine)
         values = as_tensor(self.combine(rows), "combine").detach().double().cpu()
         is_fit = values.shape == rows.shape[1:] and bool(((values >= 0) & (values <= 1 + SUM_TOLERANCE)).all())

@@ -48,9 +48,9 @@ def binned_scores(
 ) -> ClassifierScores:
     """Compute the values of metrics, and their intervals, from the sums of rows in bins.
 
-    ``numbers`` (B, K) are the K sums of each bin, in the columns of ``layout``. ``without_sums`` has the values of all
-    other metrics, each with its interval or the reason why it has none. Rates of classes need ``confusion``, as in
-    `ClassifierScores`.
+    ``numbers`` (B, K) are the K sums of each bin, in the order of ``layout``. ``without_sums`` has each metric that is
+    not a function of sums, with its value, and its interval or the reason why it has none. Without ``confusion`` (see
+    `ClassifierScores`), rates of classes are left out.
     """
     chosen, rows = layout.chosen, numbers[:, LEADING - 1]
     entries = {entry.name: entry for entry in chosen.entries}
@@ -121,7 +121,7 @@ def _class_intervals(
 ) -> dict[str, dict[str, Interval]]:
     """Return the intervals of rates as a nested dictionary: by class or group of classes, then by rate.
 
-    Intervals of independent rows are computed from ``summed``, the total counts; others from ``binned``, those in bins.
+    Independent rows without weights need only the total counts, ``summed``; others need the counts in bins, ``binned``.
     """
     counted = summed if units.are_rows else binned
     outcomes = {name: each for name, each in counted.items() if name not in (EVERY, AT_RISK)}
@@ -145,8 +145,9 @@ def compare(
 ) -> tuple[list[Comparison], list[NotCompared]]:
     """Compare each pair of models by the requested metrics; return comparisons, and pairs that cannot be compared.
 
-    By default, models are compared by the metrics that the register marks for comparisons, and by the rates of groups
-    of classes. Without a concern (costs of errors), metrics of concern repeat the error rate, so they are left out.
+    With ``is_default``, no metrics were requested. Models are then compared by the metrics that the register marks for
+    comparisons, and by the rates of groups of classes. Without a concern (costs of errors), metrics of concern equal
+    the error rate, so they are left out.
 
     Raises:
         ValueError: If models have different rows.
@@ -183,9 +184,9 @@ def compare(
 def _group_differences(
     layout: SumLayout, tables: Mapping[str, BinnedSums], units: Units
 ) -> Iterator[tuple[str, str, Measure, PairedDifference | Reason]]:
-    """Yield comparisons of models by the recall of each group of classes; by its error rate if rows may be referred.
+    """Compare models by the recall of each group of classes or, if rows may be referred, by the group's error rate.
 
-    Groups whose rate is a requested metric are left out: `compare` yields their comparisons.
+    A group is left out if this rate is one of the chosen metrics, by which `compare` compares anyway.
     """
     chosen, rate = layout.chosen, group_rate(refers=layout.chosen.refers)
     groups = [] if chosen.concern is None else [name for name, _ in chosen.concern.class_groups]
@@ -201,7 +202,7 @@ def _group_differences(
 
 
 def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:
-    """Return copies of ``tables`` with the same bins; raise a ValueError if the tables have different rows."""
+    """Copy ``tables``, and join bins until all copies have the same; raise a ValueError if their rows differ."""
     bits = min(table.bits or BITS for table in tables)
     first, *others = copies = [deepcopy(table) for table in tables]
     if bits < BITS:

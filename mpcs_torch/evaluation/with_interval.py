@@ -31,20 +31,20 @@ PARTS, MAX_UPDATES = 2**BITS, 16
 class WithInterval(Metric):
     """Compute the value of a metric and its 95 % interval, by the rules of `mpcs_torch.evaluate`.
 
-    Many metrics of this package are functions of sums, such as `MetaPatternConcernScore`. For these, the wrapper keeps
-    the sums of each row or cluster. If these take more than 16 MiB, the sums of pairs of rows are added up. The
-    states of other metrics must be sums, minima, maxima or collected samples, as in most of torchmetrics. They are kept
-    for up to 128 parts of the rows, and each `update` updates the metric up to 16 times; with clusters, 128 times.
+    Many metrics of this package are functions of sums over rows, such as `MetaPatternConcernScore`. For these metrics,
+    the wrapper keeps the sums of each row or cluster; beyond 16 MiB, it adds the sums of two rows at a time. The states
+    of other metrics must be sums, minima, maxima or collected samples, as in most of torchmetrics. The wrapper keeps
+    them for up to 128 parts of the rows, and each `update` updates the metric up to 16 times; with clusters, 128 times.
 
     Args:
         metric: The metric to wrap, which defines the settings. Samples are added to the wrapper, not to this metric.
-        prefix: The start of the keys that `compute` returns, such as ``"val_accuracy"``, because keys must differ in
-            logs. Default: the class name of the metric in lower case, as in torchmetrics' ``ClasswiseWrapper``.
+        prefix: The start of the keys that `compute` returns, such as ``"val_accuracy"``, so that keys in a log differ.
+            Default: the class name of the metric in lower case, as in torchmetrics' ``ClasswiseWrapper``.
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
-        ValueError: If the states of the metric do not merge. `update` also raises it if the metric refuses the batch,
-            or only some batches have ``clusters``, and `compute` if there was no batch.
+        ValueError: If the states of the metric do not merge. `update` raises it if the metric refuses the batch, or if
+            only some batches have ``clusters``. `compute` raises it if there was no batch.
 
     Example:
         >>> import torch
@@ -184,7 +184,7 @@ class WithInterval(Metric):
             self._join()
 
     def compute(self) -> dict[str, Tensor]:
-        """Return the value and the ends of its interval (NaN if it has none): float64, in the shape of the metric.
+        """Return the value and the ends of its interval (NaN without one): float64, in the shape of the metric's value.
 
         The keys are ``prefix``, ``prefix_low`` and ``prefix_high``.
         """
@@ -207,7 +207,6 @@ class WithInterval(Metric):
         return {self._prefix: value, f"{self._prefix}_low": low, f"{self._prefix}_high": high}
 
     def _from_parts(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Compute the value and the ends of its interval from the states of the parts."""
         collected: dict[str, Any] = dict(self.metric_state)
         parts: dict[int, dict[str, Any]] = {part: {} for part in self.rows.nonzero().squeeze(1).tolist()}
         for name, default in self.metric._defaults.items():
@@ -238,7 +237,7 @@ class WithInterval(Metric):
         return whole, low, high
 
     def _joined(self) -> tuple[Tensor, Tensor]:
-        """Return the cluster of each bin, (B,), or -1 for independent rows; and the sums of each bin, (B, K)."""
+        """Return the cluster of each bin, (B,), -1 for independent rows, and its sums, (B, K). A cluster is one bin."""
         clusters, sums = (torch.cat(part) if isinstance(part, list) else part for part in (self.clusters, self.sums))
         if bool((clusters == NO_CLUSTER).all()):
             return clusters, sums
@@ -246,7 +245,7 @@ class WithInterval(Metric):
         return distinct, Bins(places, len(distinct)).sum(sums)
 
     def _join(self) -> None:
-        """Join the bins of each cluster; if rows are independent, join pairs of bins that are far from each other."""
+        """Join the bins of each cluster; if rows are independent, join pairs of bins that were added far apart."""
         clusters, sums = self._joined()
         if bool((clusters == NO_CLUSTER).all()):
             half = (len(sums) + 1) // 2
@@ -256,6 +255,5 @@ class WithInterval(Metric):
 
 
 def _wrong(preds: Tensor, target: Tensor) -> Tensor:
-    """Return whether the decision is wrong, for each sample of the flattened batch."""
     decided = highest_class(preds)[1] if preds.is_floating_point() and preds.ndim > target.ndim else preds
     return ((decided > 0.5) if decided.is_floating_point() else decided).reshape(-1) != target.reshape(-1)
