@@ -21,7 +21,8 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE)
     .. math:: B^{-1}(\alpha / 2; e, n - e + 1), \quad B^{-1}(1 - \alpha / 2; e + 1, n - e)
 
     If no trial is an error, the lower bound is 0; if all trials are errors, the upper bound is 1. If the trials are
-    independent, the interval contains the true rate with a probability of at least ``confidence``. Needs scipy.
+    independent, the interval contains the true rate with a probability of at least ``confidence``. Trials of one
+    patient are not independent. Needs scipy.
 
     Args:
         errors: The number of errors, from 0 to ``trials``.

@@ -126,6 +126,7 @@ class AuditedMean(NamedTuple):
 
     value: float
     low: float
+    """The lower end of the interval."""
     high: float
 
 

@@ -55,6 +55,7 @@ class McNemarTest(NamedTuple):
     only_first: int
     """The number of samples that only the first system got wrong."""
     only_second: int
+    """The number of samples that only the second system got wrong."""
     p_value: float
     """The two-sided p-value, in (0, 1]."""
 
@@ -67,7 +68,7 @@ def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
 
     .. math:: p = \min(1, 2 \, P[\mathrm{Bin}(b + c, 1/2) \le \min(b, c)])
 
-    The test is conservative if b + c is small. Needs scipy.
+    The test is conservative if b + c is small. Samples of one patient are not independent. Needs scipy.
 
     Args:
         first: ``(N,)`` bools: whether the first system got each sample wrong.
@@ -100,12 +101,15 @@ class PairedDifference(NamedTuple):
     """The difference between the values of a metric for two systems on the same samples, with interval and p-value."""
 
     first: float
+    """The value of the first system."""
     second: float
+    """The value of the second system."""
     difference: float
     """``second`` minus ``first``; NaN if both are infinite."""
     low: float
     """The lower bound of the interval of the difference."""
     high: float
+    """The upper end of the interval of the difference."""
     p_value: float
     """The two-sided p-value, in [0, 1]."""
 
@@ -132,7 +136,9 @@ class Comparison(NamedTuple):
     first: str
     """The name of the first system."""
     second: str
+    """The name of the second system."""
     by: Measure
+    """The metric."""
     paired: PairedDifference
     adjusted_p_value: float
     """The p-value after Holm's correction for all comparisons, in [0, 1]; it decides about significance."""

@@ -25,6 +25,7 @@ class DangerousErrorCounts(NamedTuple):
     decided: Tensor
     """The number of samples that were decided instead of referred to a person."""
     samples: Tensor
+    """The number of all samples."""
 
 
 def dangerous_errors(

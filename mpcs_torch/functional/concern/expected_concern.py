@@ -40,6 +40,7 @@ class CostSums(NamedTuple):
     cost: Tensor
     """The sum of the costs of the decisions, each multiplied by its weight."""
     samples: Tensor
+    """The sum of the weights."""
 
 
 def expected_concern(
@@ -189,6 +190,7 @@ class RowCostSums(NamedTuple):
     most: Tensor
     """The sum of the costs of the most expensive decision for each sample."""
     samples: Tensor
+    """The sum of the weights."""
 
 
 def row_cost(
