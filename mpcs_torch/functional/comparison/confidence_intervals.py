@@ -16,12 +16,13 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE) -> tuple[float, float]:
     r"""Compute the exact confidence interval of an error rate, in [0, 1].
 
-    With e errors in n trials and :math:`\alpha` = 1 - ``confidence``, the ends are quantiles of beta distributions:
+    With e errors in n trials and :math:`\alpha` = 1 - ``confidence``, its bounds are quantiles of beta distributions:
 
     .. math:: B^{-1}(\alpha / 2; e, n - e + 1), \quad B^{-1}(1 - \alpha / 2; e + 1, n - e)
 
-    Without errors the lower end is 0, and with errors only the upper end is 1. The interval contains the true rate with
-    a probability of at least ``confidence`` if trials are independent; trials of one patient are not. Needs scipy.
+    If no trial is an error, the lower bound is 0; if all trials are errors, the upper bound is 1. If the trials are
+    independent, the interval contains the true rate with a probability of at least ``confidence``. Trials of one
+    patient are not independent. Needs scipy.
 
     Args:
         errors: The number of errors, from 0 to ``trials``.
@@ -29,7 +30,7 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE)
         confidence: In (0, 1).
 
     Returns:
-        The lower and the upper end.
+        The lower and the upper bound.
 
     Raises:
         ValueError: If a setting breaks its rule above.
@@ -53,7 +54,7 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE)
 
 
 def clopper_pearson_ends(errors: Tensor, trials: Tensor, *, confidence: float = CONFIDENCE) -> Tensor:
-    """Return the `clopper_pearson` intervals (..., 2) of float64 counts (...); NaN where there are no trials."""
+    """Return the `clopper_pearson` bounds, (..., 2), for float64 counts (...); both are NaN if there are no trials."""
     from scipy.special import betaincinv  # scipy.stats takes longer to import
 
     tail, right = (1 - confidence) / 2, trials - errors
@@ -92,22 +93,22 @@ def bounded_mean_interval(
 ) -> tuple[float, float]:
     r"""Compute Gaffke's confidence interval of a mean, or of a ratio of means, over independent samples.
 
-    Unlike a bootstrap, this interval accounts for costly errors that did not occur. A pseudo-sample with the largest
-    possible value is added to the n samples for the upper end, and with the smallest for the lower end. The upper end
-    is the quantile of :math:`\sum_i D_i x_i` at (1 + ``confidence``) / 2, with weights D uniform on the simplex. For
-    values 0 and 1, this is `clopper_pearson`. No distribution is known for which the coverage is too low; if large
-    values are rare, the interval is wider than needed.
+    Unlike a bootstrap, this interval accounts for costly errors that did not occur. For the upper bound, one more
+    sample with the largest possible value is added. The bound is then the quantile of :math:`\sum_i D_i x_i` at
+    (1 + ``confidence``) / 2; the random weights D are uniform on the simplex. The lower bound is minus the upper bound
+    for -x. If all values are 0 or 1, this is `clopper_pearson`. No distribution is known for which the coverage is too
+    low; if large values are rare, the interval is wider than needed.
 
-    For a ratio of means of x and y (``per``), the upper end is the v at which the bound on the mean of x - v y is 0.
+    For the ratio of the means of x and y, the upper bound is the v for which the mean of x - v y has the upper bound 0.
 
     Args:
-        values: ``(K,)`` values x: those that occur, and the smallest and the largest possible value.
+        values: ``(K,)`` values x: all that occur, and also the smallest and the largest possible value.
         counts: ``(K,)`` the number of samples with each value: whole numbers >= 0, not all 0.
-        per: ``(K,)`` values y >= 0 of the denominator for the same samples. Default: 1, for a mean.
+        per: ``(K,)`` values y >= 0 of the denominator, one for each of ``values``. Default: all 1, for a mean.
         confidence: In (0, 1).
 
     Returns:
-        The lower and the upper end; -inf and inf if ``per`` is 0 for all samples.
+        The lower and the upper bound; -inf and inf if ``per`` is 0 for all samples.
 
     Raises:
         ValueError: If an argument breaks its rule above.
@@ -115,8 +116,8 @@ def bounded_mean_interval(
     References:
         Gaffke: Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable,
         Mathematical Methods of Statistics 14(4), 2005. Phan, Thomas, Learned-Miller: Towards practical mean bounds for
-        small samples, ICML 2021. Here the quantile, that of a weighted sum of gamma variables, is computed by
-        integration along a contour through the saddle point instead of by Monte Carlo.
+        small samples, ICML 2021. Deviation: the quantile is computed by integration along a contour through the saddle
+        point, not by Monte Carlo.
 
     Example:
         >>> import torch
@@ -132,7 +133,7 @@ def bounded_mean_interval(
 def bounded_mean_bound(
     values: Tensor, counts: Tensor, *, per: Tensor | None, confidence: float, is_upper: bool
 ) -> float:
-    """Return the upper end of `bounded_mean_interval` if ``is_upper``, else the lower end."""
+    """Return the upper bound of `bounded_mean_interval` if ``is_upper``, else the lower bound."""
     check_confidence(confidence)
     x, n, y = _checked(values, counts, per)
     if not (n @ y > 0):
@@ -142,12 +143,11 @@ def bounded_mean_bound(
 
 
 def bounded_mean_test(values: Tensor, counts: Tensor) -> float:
-    r"""Return the two-sided p-value, in (0, 1], of the test whether the mean of bounded values is 0.
+    r"""Return the two-sided p-value, in (0, 1], of the hypothesis that the mean of bounded values is 0.
 
-    It is at most :math:`\alpha` exactly where `bounded_mean_interval` with confidence :math:`1 - \alpha` excludes 0.
-    For differences -1, 0 or 1 of two systems' errors, it is the p-value of `mcnemar_test`.
-
-    Arguments and errors are those of `bounded_mean_interval`.
+    The p-value is at most :math:`\alpha` exactly if `bounded_mean_interval` with the confidence :math:`1 - \alpha`
+    excludes 0. If each value is the error (0 or 1) of one system minus that of another system on the same sample, the
+    p-value is that of `mcnemar_test`. Arguments and errors are those of `bounded_mean_interval`.
 
     Example:
         >>> import torch
@@ -174,7 +174,7 @@ def _checked(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[Floats
 
 
 def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
-    """Return the v for which the mean of x - v y, with random weights, is above 0 with the probability ``level``."""
+    """Return the v for which the randomly weighted mean of x - v y is above 0 with the probability ``level``."""
     from scipy.optimize import brentq  # scipy.stats takes longer to import
     from scipy.special import ndtri
 
@@ -196,13 +196,13 @@ def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
 
 
 def _with_pseudo_sample(x: Floats, n: Floats) -> tuple[Floats, Floats]:
-    """Return the values that occur and their counts, with one more sample of the largest possible value."""
+    """Return the values ``x`` with a count ``n`` above 0, and their counts; add one sample with the value max(x)."""
     occurs = n > 0
     return np.append(x[occurs], x.max()), np.append(n[occurs], 1.0)
 
 
 def _probability_above_0(a: Floats, n: Floats) -> float:
-    r"""Return the probability that :math:`\sum_k a_k G_k > 0`; the :math:`G_k` are gamma variables of shapes ``n``."""
+    r"""Return the probability that :math:`\sum_k a_k G_k > 0`, for gamma variables :math:`G_k` with shapes ``n``."""
     if a.max() <= 0:
         return 0.0
     if a.min() >= 0:
@@ -222,7 +222,7 @@ def _probability_above_0(a: Floats, n: Floats) -> float:
 
 
 class JackknifeInterval(NamedTuple):
-    """An estimate and the ends of its interval, all in the shape of the statistic."""
+    """A jackknife estimate, and the bounds of its confidence interval. Each has the shape of the statistic."""
 
     estimate: Tensor
     low: Tensor
@@ -234,18 +234,18 @@ def jackknife_interval(
 ) -> JackknifeInterval:
     r"""Compute the jackknife estimate of a statistic and its confidence interval, over independent groups of samples.
 
-    There are G groups. With the statistic :math:`s` of all samples, :math:`s_g` of those without group g, and the mean
-    :math:`\bar s` of the :math:`s_g`, the estimate and the interval are
+    Let s be the statistic of all samples, and :math:`s_g` that of all samples but those of group g. With G groups and
+    the mean :math:`\bar s` of all :math:`s_g`, the estimate and the interval are
 
     .. math::
         G s - (G - 1) \bar s \pm t_{G - 1} \sqrt{\frac{G - 1}{G} \sum_g (s_g - \bar s)^2}
 
-    with :math:`t_{G - 1}` a quantile of Student's t distribution. Samples of one speaker or patient are correlated, so
-    they must form one group. The interval is for smooth statistics, such as the F score, not for medians or other
-    quantiles. It can exceed the range of the statistic. Needs scipy.
+    where :math:`t_{G - 1}` is the quantile of Student's t distribution at (1 + ``confidence``) / 2. Correlated samples,
+    such as those of one patient, must be in one group. The method is for smooth statistics, such as the F score, not
+    for quantiles. The interval can exceed the range of the statistic. Needs scipy.
 
     Args:
-        statistic: A function from the indices (M,) of samples, in ascending order, to a float tensor.
+        statistic: A function that gets the ascending indices (M,) of some samples, and returns a float tensor.
         groups: ``(N,)`` integers: the group of each sample. There must be at least 2 groups.
         confidence: In (0, 1).
 

@@ -40,11 +40,11 @@ class Mean(NamedTuple):
         return ((self.values @ self.counts) / (self.per @ self.counts)).item()
 
     def interval(self, confidence: float) -> Interval:
-        """Return the ends of the confidence interval of the mean, clipped to the range of possible values."""
+        """Return the bounds of the confidence interval of the mean, clipped to the range of possible values."""
         return self.end(0, confidence), self.end(1, confidence)
 
     def end(self, end: int, confidence: float) -> float:
-        """Return the lower end (``end`` 0) or the upper end (``end`` 1) of the confidence interval."""
+        """Return the lower bound (if ``end`` is 0) or the upper bound (if it is 1) of the confidence interval."""
         low, high = map(float, self.values[-2:] / self.per[-2:])
         if self.is_rate and high > low:
             trials = round(self.counts.sum().item())
@@ -61,7 +61,7 @@ def error_mean(errors: int, trials: int, weight: float = 1.0) -> Mean:
 
 
 def estimate_mean(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean:
-    """Return the mean of ``values`` (n,) with the range ``possible``; ``clusters`` (n,) are cluster numbers or None."""
+    """Return the mean of ``values`` (n,) in the range ``possible``; ``clusters`` (n,) are their cluster numbers."""
     if clusters is None:
         return _mean_of_trials(values, possible)
     sums, sizes = (torch.zeros(int(clusters.max()) + 1, dtype=torch.float64) for _ in range(2))
@@ -73,7 +73,10 @@ def estimate_mean(values: Tensor, possible: Interval, clusters: Tensor | None) -
 
 
 def mean_of_clusters(sums: Tensor, per: Tensor, ends: Sequence[tuple[float, float]]) -> Mean:
-    """Return the mean from ``sums`` and sizes ``per`` of n clusters; ``ends`` are the two extreme pairs (sum, size)."""
+    """Return the mean from the sum of values and the size ``per`` of each of n clusters.
+
+    ``ends`` are pairs (sum, size): of a cluster with the smallest possible mean, and of one with the largest.
+    """
     pairs, counts = distinct_pairs(torch.stack([sums, per], dim=1), torch.ones_like(sums))
     values, per = torch.cat([pairs, pairs.new_tensor(ends)]).unbind(1)
     return Mean(values, torch.cat([counts, counts.new_zeros(2)]), per, is_rate=False)
@@ -91,7 +94,10 @@ def _mean_of_trials(values: Tensor, possible: Interval) -> Mean:
 
 
 def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Merge the closest ``pairs`` (P, 2) of numerator and denominator, with ``counts`` (P,), down to about 64 pairs."""
+    """Merge equal ``pairs`` (P, 2) of numerator and denominator, then close ones, until about 64 remain.
+
+    Return the remaining pairs and, for each, the sum of the ``counts`` (P,) of the pairs merged into it.
+    """
     distinct, index = pairs.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
     counted = torch.zeros(len(distinct), dtype=torch.float64).index_add_(0, index, counts)
     if len(distinct) <= MAX_DISTINCT:
@@ -125,7 +131,9 @@ class AuditedMean(NamedTuple):
 
 
 def is_beyond_chance(deviation: float, variance: float, largest: float) -> bool:
-    """Return whether ``deviation``, a sum of terms up to ``largest`` with ``variance``, exceeds Bernstein's bound.
+    """Return whether ``deviation``, a sum of independent terms with mean 0, is too far from 0 to be chance.
+
+    ``variance`` is that of the sum, and ``largest`` the highest absolute value of a term.
 
     References:
         Bernstein's inequality, as in Boucheron, Lugosi, Massart: Concentration Inequalities, 2013, Corollary 2.11.
@@ -147,25 +155,26 @@ def audited_mean(
 
     .. math:: \frac{1}{N} \sum_i \frac{l_i}{a_i} x_i - \lambda f_i \left( \frac{l_i}{a_i} - 1 \right)
 
-    Here :math:`l_i` is 1 for labelled samples, else 0, and :math:`\lambda` minimizes the variance. The estimate is
-    unbiased for any predictions; better predictions give a shorter interval. The interval is that of
-    `bounded_mean_interval`. It allows for errors among the unlabelled samples, so it is wide if few of the seemingly
-    easy samples are labelled. It is valid for one look at the data, if samples or clusters are independent. For
-    repeated looks, use `mpcs_torch.monitoring.RiskMonitor`.
+    Here :math:`l_i` is 1 if sample i is labelled, else 0, and :math:`\lambda` minimizes the variance. The estimate is
+    unbiased for any predictions; better predictions give a shorter interval. The interval, by `bounded_mean_interval`,
+    allows for errors among unlabelled samples, so it is wide if few of the seemingly easy samples are labelled. It is
+    valid if samples or clusters are independent, and the data are evaluated only once. For repeated evaluations as
+    labels arrive, use `mpcs_torch.monitoring.RiskMonitor`.
 
-    Only ``chance`` may decide which samples are labelled. Leave out labels from complaints, which concern only errors.
+    Samples must be chosen for labelling at random, with the probabilities ``chance``. Labels from complaints must be
+    left out, because only errors cause complaints.
 
     Args:
-        loss: x, ``(N,)``, from 0 to 1: an error, or a cost divided by the maximum. NaN for samples without a label.
+        loss: x, ``(N,)``, from 0 to 1: an error (0 or 1), or a cost divided by the highest cost. NaN without a label.
         predicted: f, ``(N,)``, from 0 to 1: predicted losses, e.g. the estimated risk of a `DecisionRule`.
         chance: a, ``(N,)``: the probability that each sample was selected for labelling, in (0, 1].
         clusters: ``(N,)`` the name of each sample's cluster. Samples whose errors or selection depend on each other,
-            e.g. of one patient, form a cluster. Default: each sample is independent.
+            such as those of one patient, must be in one cluster. Default: all samples are independent.
         confidence: The probability that the interval contains the mean.
 
     Raises:
-        ValueError: If an argument breaks its rule, or if the number of labels (plain, or weighted by the predicted
-            loss) is implausible for ``chance``.
+        ValueError: If an argument breaks its rule, or if there are implausibly many or few labels for ``chance``,
+            overall or among samples with a high predicted loss.
 
     References:
         Angelopoulos, Duchi, Zrnic: PPI++: Efficient Prediction-Powered Inference, arXiv 2311.01453, 2023, Eq. 4.

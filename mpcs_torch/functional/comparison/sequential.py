@@ -26,7 +26,7 @@ MAX_LABELS, AT_ONCE = 100_000, 64
 
 
 class AnytimeInterval(NamedTuple):
-    """The ends of the interval for the mean loss at one time."""
+    """The lower and the upper bound of the mean loss, from all losses so far."""
 
     low: Tensor
     high: Tensor
@@ -35,18 +35,19 @@ class AnytimeInterval(NamedTuple):
 def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) -> Tensor:
     r"""Compute the evidence that the mean loss is above a limit; from 20 on, it is significant at the level 1 / 20.
 
-    The evidence is the mean of :math:`(q / p)^k ((1 - q) / (1 - p))^{n - k}` over 25 rates q, with limit p, ``loss`` k
-    and ``samples`` n. The odds of q are log-spaced from 1.2 to 40 times those of p. If the conditional mean loss of
-    each sample is at most p, the probability that the evidence ever reaches :math:`1 / \delta` is at most
-    :math:`\delta`. For evidence that the mean is *below* p, pass ``samples - loss`` and the limit ``1 - p``.
+    Let k be the sum of the losses, n their number, and p the limit. The evidence is the mean of the likelihood ratios
+    :math:`(q / p)^k ((1 - q) / (1 - p))^{n - k}` over 25 rates q, whose odds are log-spaced from 1.2 to 40 times those
+    of p. If the expected loss of each sample, given the samples before it, is at most p, the probability that the
+    evidence ever reaches :math:`1 / \delta` is at most :math:`\delta`. For evidence that the mean is *below* p, pass
+    ``samples - loss`` as ``loss`` and ``1 - p`` as ``limit``.
 
     Args:
-        loss: ``(...)`` the (weighted) sums of the losses so far, where each loss is from 0 to 1.
-        samples: ``(...)`` the numbers of losses or, if each loss has a weight from 0 to 1, the sums of these weights.
-        limit: The highest acceptable mean loss, above 0 and below 1, or ``(...)`` limits.
+        loss: ``(...)`` k, the sum of the losses so far. Each is from 0 to 1, and may have a weight from 0 to 1.
+        samples: ``(...)`` n, the number of losses or, if they have weights, the sum of the weights.
+        limit: p, the highest acceptable mean loss, above 0 and below 1; a number or ``(...)``.
 
     Returns:
-        ``(...)``, float64: 1 without samples.
+        The evidence, ``(...)``, float64. It is 1 if there are no samples.
 
     Raises:
         ValueError: If an argument breaks its rule.
@@ -64,7 +65,7 @@ def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) ->
 
 
 def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor:
-    """Return, for each of 25 rates above ``limit``, the log likelihood ratio to ``limit``: (..., 25), float64."""
+    """Return the logs of the likelihood ratios in `anytime_evidence`, for each of 25 rates: (..., 25), float64."""
     loss, samples = _checked(loss, samples)
     limits = torch.as_tensor(limit, dtype=torch.float64, device=loss.device)
     if not ((limits > 0) & (limits < 1)).all():
@@ -137,16 +138,16 @@ def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance:
 def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
     r"""Select the hypotheses that are rejected at a false discovery rate (e-BH).
 
-    The k hypotheses with the most evidence are rejected: k is the largest with :math:`E_{(k)} \ge K / (k \cdot
-    \mathrm{level})`, where :math:`E_{(k)}` is the k-th highest evidence. The false discovery rate is at most ``level``
-    under any dependence. If all hypotheses are true, the probability of ever rejecting one is at most ``level`` too.
+    Let :math:`E_{(k)}` be the k-th highest evidence of K hypotheses. The k hypotheses with the highest evidence are
+    rejected, with the largest k for which :math:`E_{(k)} \ge K / (k \cdot \mathrm{level})`. Under any dependence, the
+    false discovery rate is at most ``level``; if all hypotheses are true, so is the probability of ever rejecting one.
 
     Args:
-        evidence: ``(..., K)`` values of `anytime_evidence`.
-        level: Above 0 and below 1.
+        evidence: ``(..., K)`` the evidence against each hypothesis, from `anytime_evidence`.
+        level: The highest acceptable false discovery rate, above 0 and below 1.
 
     Returns:
-        ``(..., K)``, bool.
+        ``(..., K)``, bool: whether each hypothesis is rejected.
 
     References:
         Wang, Ramdas: False Discovery Rate Control with E-values, Journal of the Royal Statistical Society B 84(3),
@@ -170,17 +171,17 @@ def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
 def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFIDENCE) -> AnytimeInterval:
     r"""Compute a confidence sequence: with probability ``confidence``, the intervals at all times contain the mean.
 
-    With ``loss`` k and ``samples`` n, an interval contains all p for which
+    With the sum k of the losses so far and their number n, an interval contains all p for which
 
     .. math:: \frac{B(k + 1/2, n - k + 1/2)}{B(1/2, 1/2) \, p^k (1 - p)^{n - k}} < \frac{1}{1 - \mathrm{confidence}}
 
     Args:
-        loss: ``(...)`` the sums of losses so far, k, each loss from 0 to 1.
-        samples: ``(...)`` the numbers of losses, n, or the sums of their weights from 0 to 1.
+        loss: ``(...)`` k, the sum of the losses so far. Each is from 0 to 1, and may have a weight from 0 to 1.
+        samples: ``(...)`` n, the number of losses or, if they have weights, the sum of the weights.
         confidence: The probability that the intervals at all times contain the mean, above 0 and below 1.
 
     Returns:
-        The ends of the interval, ``(...)`` each, float64: 0 and 1 without samples.
+        The lower and the upper bound, ``(...)`` each, float64. They are 0 and 1 if there are no samples.
 
     Raises:
         ValueError: If an argument breaks its rule.
@@ -202,11 +203,11 @@ def anytime_interval(loss: Tensor, samples: Tensor, *, confidence: float = CONFI
 
 
 def chernoff_interval(loss: Tensor, samples: Tensor, *, confidence: float) -> AnytimeInterval:
-    r"""Compute the interval of a mean of losses in [0, 1] from their sum and their number, fixed in advance.
+    r"""Compute the confidence interval of the mean of losses in [0, 1], if their number is fixed in advance.
 
-    With ``loss`` k and ``samples`` n, it contains all p with :math:`n \, \mathrm{KL}(k / n, p) <
-    \log(2 / (1 - \mathrm{confidence}))`, where KL is the divergence of Bernoulli distributions. The arguments are those
-    of `anytime_interval`.
+    With the sum k of the losses and their number n, the interval contains all p with :math:`n \, \mathrm{KL}(k / n, p)
+    < \log(2 / (1 - \mathrm{confidence}))`. KL is the divergence of the Bernoulli distributions with the means k / n and
+    p. The arguments are those of `anytime_interval`.
 
     References:
         Hoeffding: Probability Inequalities for Sums of Bounded Random Variables, Journal of the American Statistical
@@ -218,7 +219,7 @@ def chernoff_interval(loss: Tensor, samples: Tensor, *, confidence: float) -> An
 
 
 def _ends(loss: Tensor, samples: Tensor, threshold: Tensor) -> AnytimeInterval:
-    """Return the ends of the interval of rates with a log-likelihood above ``threshold``, found by bisection."""
+    """Find the lowest and the highest rate with a log-likelihood above ``threshold``, by bisection."""
 
     def is_inside(rate: Tensor) -> Tensor:
         return torch.xlogy(loss, rate) + torch.xlogy(samples - loss, 1 - rate) > threshold

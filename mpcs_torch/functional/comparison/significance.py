@@ -63,15 +63,16 @@ class McNemarTest(NamedTuple):
 def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
     r"""Test whether two systems have the same error rate, by McNemar's exact test for independent samples.
 
-    Only the first system got b samples wrong, and only the second c. Under the null hypothesis, b is Bin(b + c, 1/2):
+    Let b be the number of samples that only the first system got wrong, and c the number that only the second got
+    wrong. If the error rates are equal, b has the distribution Bin(b + c, 1/2). The p-value is
 
     .. math:: p = \min(1, 2 \, P[\mathrm{Bin}(b + c, 1/2) \le \min(b, c)])
 
-    The test is conservative if b + c is small. Samples of one speaker or patient are not independent. Needs scipy.
+    The test is conservative if b + c is small. Samples of one patient are not independent. Needs scipy.
 
     Args:
-        first: ``(N,)`` bools, True for samples that the first system got wrong.
-        second: ``(N,)`` bools: the same for the second system, on the same samples.
+        first: ``(N,)`` bools: whether the first system got each sample wrong.
+        second: ``(N,)`` bools: whether the second system got the same sample wrong.
 
     Raises:
         ValueError: If a dtype or a shape breaks its rule above.
@@ -106,7 +107,7 @@ class PairedDifference(NamedTuple):
     difference: float
     """``second`` minus ``first``; NaN if both are infinite."""
     low: float
-    """The lower end of the interval of the difference."""
+    """The lower bound of the interval of the difference."""
     high: float
     """The upper end of the interval of the difference."""
     p_value: float
@@ -260,9 +261,10 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _detectable_difference(width: float, level: float, comparisons: int) -> float:
-    """Return the true difference that would be significant with power 0.9, given the ``width`` of its interval.
+    """Return the smallest true difference of two systems that would be found significant with a probability of 0.9.
 
-    This is a normal approximation, at the level after Bonferroni's correction for ``comparisons``.
+    The measured difference is assumed to be normal. Its interval at the confidence 1 - ``level`` has the ``width``. It
+    must be significant at ``level / comparisons`` (Bonferroni's correction).
     """
     alone, corrected, chance = (
         torch.special.ndtri(torch.tensor(share, dtype=torch.float64)).item()

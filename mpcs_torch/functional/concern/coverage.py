@@ -72,7 +72,7 @@ def selective_accuracy(
 
 
 class RiskCoverage(NamedTuple):
-    """The risk-coverage curve for 1 to N decided samples. Both fields are (N,), float64 (float32 on MPS)."""
+    """The risk-coverage curve: (N,) for each field, float64 (float32 on MPS); item n - 1 is for n decided samples."""
 
     coverage: Tensor
     """The share of samples that are decided, in (0, 1]; the other samples are referred to a person."""
@@ -92,8 +92,8 @@ def risk_coverage_area(
     r"""Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
 
     The decision for each sample is its most probable class :math:`\hat{y}`. Its estimated risk is the probability of a
-    dangerous error, :math:`r = \sum_i p_i [(i, \hat{y})\text{ is dangerous}]`. For n = 1 to N, take the n samples with
-    the lowest estimated risk, and the share of dangerous errors among them. The area is the mean of these N shares.
+    dangerous error, :math:`r = \sum_i p_i [(i, \hat{y})\text{ is dangerous}]`. For n = 1 to N, compute the share of
+    dangerous errors among the n samples with the lowest r. The area is the mean of these N shares.
 
     ``preds`` are ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``. The
     other arguments and the errors are those of `dangerous_errors`, without ``normalize``.
@@ -103,8 +103,8 @@ def risk_coverage_area(
 
     References:
         Geifman, Uziel, El-Yaniv: Bias-Reduced Uncertainty Estimation for Deep Neural Classifiers, ICLR 2019 (AURC).
-        Deviations: only dangerous errors count; they are averaged over samples with equal estimated risk, so the order
-        of samples does not matter.
+        Deviations: only dangerous errors count; among samples with equal r, each counts as the mean of their errors, so
+        the order of samples does not matter.
 
     Example:
         >>> import torch
@@ -123,8 +123,8 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None
     """Compute the mean loss of the n samples with the lowest estimated risk, for n = 1 to N.
 
     Args:
-        risk: ``(N,)``, floating point without NaN: estimates of the losses. Only their order matters.
-        loss: ``(N,)`` losses >= 0 of the decisions, e.g. bools for dangerous errors.
+        risk: ``(N,)``, floating point without NaN: the estimated risk of each sample. Only the order matters.
+        loss: ``(N,)`` the loss >= 0 of the decision for each sample, e.g. whether it is a dangerous error.
         weight: ``(N,)`` sample weights above 0, used in the mean loss and in the coverage. Default: 1.
 
     Example:
@@ -150,7 +150,7 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None
 
 
 def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the probability that the most probable class is a dangerous error, and whether it is: (M,) each."""
+    """Return the probability that deciding for the most probable class is dangerous, and whether it is: (M,) each."""
     probs = samples.probs()
     _, decided = highest_class(probs)
     risk = danger_risks(probs, decided, dangerous)

@@ -11,7 +11,7 @@ from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.functional.inputs.faults import raise_first
 
 DANGEROUS = 2
-"""The severity of a dangerous error. Other errors have severity 1, and right decisions 0."""
+"""The severity of a dangerous error."""
 DangerousNormalize = Literal["samples", "decided", "errors", None]
 
 
@@ -42,16 +42,15 @@ def dangerous_errors(
 
     Args:
         preds: ``(N, ...)`` integer decisions: a class, -1 to refer the sample to a person (no error), or C, C + 1, ...
-            for coarse answers (groups of classes). Or ``(N, C, ...)`` floating point scores of any kind, whose highest
-            is the decision (the lower class in a tie).
+            for coarse answers (groups of classes). Or ``(N, C, ...)`` floating point scores of any kind: the class with
+            the highest score is the decision (the lower class in a tie).
         target: ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
         concern: A `ConcernSpec`, or ``(C, C)``, bool: whether mistaking the true class (row) for another (column) is
-            dangerous, as in `ConcernSpec.dangerous_pairs`. The diagonal is not read. Default: every error is.
-        normalize: None for the number of dangerous errors. Else their number per sample (``"samples"``, NaN without
-            samples), per sample that is not referred (``"decided"``, NaN without any), or per error (``"errors"``, 0
-            without errors).
+            dangerous, as in `ConcernSpec.dangerous_pairs`. The diagonal is not read. Default: all errors are dangerous.
+        normalize: None for the number of dangerous errors, or the number to divide it by: that of all ``"samples"``, of
+            ``"decided"`` samples (not referred), or of all ``"errors"``. 0 / 0 gives NaN, or 0 with ``"errors"``.
         ignore_index: Label of samples to leave out.
 
     Returns:
@@ -100,7 +99,7 @@ def dangerous_pair_mask(concern: Tensor | ConcernLike | None, num_classes: int) 
 
 
 def severity_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
-    """Return the severity (0 to 2) of each decision for each true class: int8, (C, K) for K possible decisions."""
+    """Return the severity of K decisions for each true class, (C, K): 2 if dangerous, 1 for other errors, else 0."""
     dangerous = dangerous_pair_mask(concern, num_classes)
     severity = dangerous.to(torch.int8) + 1 - torch.eye(num_classes, dtype=torch.int8, device=dangerous.device)
     severity = concern.over_answers(severity) if is_spec(concern) else severity

@@ -16,7 +16,7 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
 
     .. math:: p'_c = \frac{p_c \pi'_c / \pi_c}{\sum_j p_j \pi'_j / \pi_j}
 
-    This is right if only the class frequencies differ (label shift), and the probabilities are calibrated.
+    The result is calibrated if ``probs`` are calibrated, and only the class frequencies differ (label shift).
 
     Args:
         probs: ``(N, C)`` or ``(N, C, ...)`` floating point probabilities.
@@ -24,8 +24,8 @@ def shift_priors(probs: Tensor, *, training_priors: Tensor, priors: Tensor) -> T
         priors: :math:`\pi'`, ``(C,)``: the class frequencies of the deployment, >= 0, with a sum of 1.
 
     Returns:
-        Probabilities of the shape of ``probs``. If a row has probability 0 for every class with a prior above 0, its
-        result is proportional to :math:`\pi'_c / \pi_c`.
+        Probabilities of the shape of ``probs``. For a sample with :math:`p_c \pi'_c = 0` for all classes c, they are
+        proportional to :math:`\pi'_c / \pi_c`.
 
     Raises:
         ValueError: If a shape or priors break their rule above.
@@ -60,7 +60,7 @@ def shifted_probs(samples: Samples, ratio: Tensor) -> Tensor:
 
 
 def _normalized(weights: Tensor, ratio: Tensor) -> Tensor:
-    """Divide the rows of ``weights`` (..., C) by their sums; a row of zeros becomes proportional to ``ratio``."""
+    """Divide each row of ``weights`` (..., C) by its sum; a row of zeros becomes proportional to ``ratio`` (C,)."""
     total = weights.sum(dim=-1, keepdim=True)
     return torch.where(total > 0, weights / total, (ratio / ratio.sum()).to(weights))
 
@@ -68,7 +68,10 @@ def _normalized(weights: Tensor, ratio: Tensor) -> Tensor:
 def prior_ratio(
     training_priors: Tensor | None, priors: Tensor | None, num_classes: int, *, needs_both: bool = True
 ) -> Tensor | None:
-    """Return ``priors / training_priors`` (C,) after checks, or None if ``training_priors`` is None and not needed."""
+    """Return ``priors / training_priors`` (C,) after checks, or None if both are None.
+
+    ValueError if only one of them is given; without ``needs_both``, ``priors`` alone give None.
+    """
     if priors is not None:
         check_priors(priors, num_classes, name="priors")
     if training_priors is None and (priors is None or not needs_both):
@@ -92,9 +95,9 @@ def least_concern_decision(
 
     .. math:: \hat{y} = \arg\min_j \sum_{i \ne j} p_i D_{ij}
 
-    Here p are the class probabilities, and D the costs of ``concern``. Equal costs give the most probable class; a
-    larger cost makes the decision avoid that error. The probabilities must be calibrated (`mpcs_torch.calibration`);
-    otherwise these decisions can cost more than always choosing the most probable class.
+    Here p are the class probabilities, and D the costs of ``concern``. If all errors cost the same, the decision is the
+    most probable class. The probabilities must be calibrated (`mpcs_torch.calibration`); otherwise these decisions can
+    cost more than always choosing the most probable class.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
@@ -107,8 +110,9 @@ def least_concern_decision(
             Default: those of the training data.
 
     Returns:
-        int64 class indices ``(N,)`` or ``(N, ...)``, C, C + 1, ... for coarse answers, or -1 for a referral. Of
-        tied answers, the more probable class wins, then the lower index, then coarse answers, then the referral.
+        int64 ``(N,)`` or ``(N, ...)``: class indices, C, C + 1, ... for coarse answers, or -1 for a referral. If the
+        lowest cost is tied, a class is preferred to a coarse answer, and both to a referral; of tied classes, the most
+        probable is chosen (the lower index if this is tied too).
 
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above.
@@ -135,7 +139,7 @@ def least_concern_decision(
 
 
 def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
-    """Return the decision (...), a column of ``concern``, with the minimum expected cost for probabilities (..., C)."""
+    """Return the column of ``concern`` with the least expected cost: (...), for class probabilities (..., C)."""
     rows = rows.to(compute_dtype(rows))
     costs = without_diagonal(concern)
     costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # to avoid overflow; in place on a copy
@@ -151,14 +155,14 @@ class Choices(NamedTuple):
     """(..., 1 + A), bool: whether the answer costs at most as much as referring the sample to a person."""
 
     def first(self, columns: int) -> Tensor:
-        """Return the cheapest answer (...), int64, or the referral ``columns - 1`` if a referral costs less."""
+        """Return the column of the cheapest answer, (...); if a referral costs less, the last of all ``columns``."""
         return torch.where(self.is_worth[..., 0], self.answers[..., 0], columns - 1)
 
 
 def cheapest(rows: Tensor, costs: Tensor) -> Choices:
     """Rank the answers for each sample by their expected cost, given class probabilities ``rows`` (..., C).
 
-    ``costs`` are (C, C), or (C, C + A + 1) with A coarse answers and a referral; at most 1, and 0 on the diagonal.
+    ``costs`` (C, C), or (C, C + A + 1) with A coarse answers and a referral, must be at most 1, and 0 on the diagonal.
     """
     with torch.autocast(rows.device.type, enabled=False):  # decisions must not depend on the caller's autocast
         return ranked_choices(rows @ costs.to(rows), rows)

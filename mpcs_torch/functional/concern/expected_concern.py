@@ -35,7 +35,7 @@ DecideBy = Literal["most_probable", "least_concern"]
 
 
 class CostSums(NamedTuple):
-    """Weighted sums over the samples of each true class. Every field is (..., C), float64 (float32 on MPS)."""
+    """For each true class, the sums of costs and of sample weights: (..., C) each, float64 (float32 on MPS)."""
 
     cost: Tensor
     """The sum of the costs of the decisions, each multiplied by its weight."""
@@ -64,7 +64,8 @@ def expected_concern(
 
     .. math:: \frac{\sum_n D_{y_n \hat{y}_n} [\hat{y}_n \ne y_n]}{\min_j \sum_n D_{y_n j} [j \ne y_n]}
 
-    With priors :math:`\pi`, each mean is :math:`\sum_c \pi_c m_c`, with :math:`m_c` the mean over samples of class c.
+    With ``priors`` :math:`\pi`, both means become :math:`\sum_c \pi_c m_c`: :math:`m_c` is the mean concern of the
+    samples of class c.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point scores, or ``(N,)`` or ``(N, ...)`` integer decisions. A
@@ -79,14 +80,14 @@ def expected_concern(
         from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
         training_priors: ``(C,)`` class frequencies of the training data. If given, `shift_priors` corrects
             probabilities for ``priors``; integer decisions stay unchanged.
-        priors: ``(C,)`` class frequencies of the deployment, >= 0 with a sum of 1. Default: those in the samples.
-        normalize: Whether to divide by the mean concern of the best constant class; a constant referral or coarse
-            answer is not considered. Otherwise the value is the mean concern per sample.
+        priors: ``(C,)`` class frequencies of the deployment, >= 0 with a sum of 1. Default: those of the samples.
+        normalize: Whether to divide by the mean concern of the best single class, as above. Coarse answers and
+            referrals are not considered as constant decisions.
         ignore_index: Label of samples to leave out.
 
     Returns:
-        A float64 scalar (float32 on MPS). NaN without samples, without samples of a class whose prior is above 0, or if
-        the decisions and the best constant class both cost nothing. Infinite if only that class costs nothing.
+        A float64 scalar (float32 on MPS). It is NaN without samples, without samples of a class with a prior above 0,
+        or if both means are 0. It is infinite if only the mean concern of the best single class is 0.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
@@ -155,7 +156,7 @@ def decide(
 
 
 def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
-    """Return the beginnings of the error messages about invalid values of target, preds and sample_weight."""
+    """Return the rules for values of target, preds and sample_weight; an error message begins with the broken rule."""
     num_classes = concern.shape[0]
     target, preds, weight = sample_rules(num_classes, scale=input_scale(from_logits))
     return target, f"{preds}, or decisions {decision_range(num_classes, concern.shape[1] - num_classes)}", weight
@@ -180,7 +181,7 @@ def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normali
 
 
 class RowCostSums(NamedTuple):
-    """Weighted sums over the samples. Every field has the shape (...), float64 (float32 on MPS)."""
+    """Sums of costs times sample weights, and of these weights (``samples``): (...) each, float64 (float32 on MPS)."""
 
     cost: Tensor
     """The sum of the costs of the decisions."""
@@ -202,14 +203,14 @@ def row_cost(
 ) -> Tensor:
     r"""Compute the mean cost of decisions, if each sample has a separate cost for each decision; lower is better.
 
-    With the cost :math:`c_{nj}` of decision j for sample n, and the actual decision :math:`\hat{y}_n`:
+    With the cost :math:`c_{nj}` of decision j for sample n, and the actual decision :math:`\hat{y}_n`, the result is
 
-    .. math:: \frac{1}{N} \sum_n c_{n \hat{y}_n}, \quad \textrm{regret} \quad
+    .. math:: \frac{1}{N} \sum_n c_{n \hat{y}_n}, \quad \textrm{or with regret} \quad
         \frac{1}{N} \sum_n (c_{n \hat{y}_n} - \min_j c_{nj})
 
     Args:
-        preds: ``(N, ...)`` integer decisions, or ``(N, C, ...)`` floating point scores of any kind. The highest score
-            is the decision (the lower index in a tie).
+        preds: ``(N, ...)`` integer decisions, or ``(N, C, ...)`` floating point scores of any kind. The index of the
+            highest score is the decision (the lower index in a tie).
         target: ``(N, C, ...)`` the cost of each decision for each sample, e.g. in euros: finite, negative for a gain.
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
@@ -244,14 +245,14 @@ class CostedDecisions(NamedTuple):
     """Dummy labels of 0, with the sample weights and, if sums are over bins, the bin of each sample."""
 
     def find_faults(self) -> tuple[Fault, ...]:
-        """Return a `Fault`, the check of one validation rule, for each of `row_cost_rules`, in that order."""
+        """Return a `Fault` for each of `row_cost_rules`, in that order: it finds the samples that break the rule."""
         spans = [finite(self.costs.amin(1)), finite(self.costs.amax(1))]
         rule, *_ = row_cost_rules(self.labels.num_classes)
         return (Fault(rule, self.costs, spans), *self.decisions.find_faults()[1:])
 
 
 def row_cost_rules(num_classes: int) -> tuple[str, ...]:
-    """Return the beginnings of the error messages about invalid values of target, preds and sample_weight."""
+    """Return the rules for values of target, preds and sample_weight; an error message begins with the broken rule."""
     return (f"target must hold {num_classes} finite costs for each sample", *decision_rules(num_classes)[1:])
 
 
@@ -268,7 +269,7 @@ def flatten_costs(preds: Tensor, target: Tensor, *, num_classes: int, sample_wei
 
 
 def sum_row_costs(samples: CostedDecisions) -> RowCostSums:
-    """Return the weighted sums of costs: a scalar for each field, or (B,) if the samples are in B bins."""
+    """Return the weighted sums over all samples, a scalar for each field; with B bins, those over each bin, (B,)."""
     costs, labels = samples.costs, samples.labels
     cost = costs.gather(1, samples.decisions.predicted.unsqueeze(1)).squeeze(1)
     total, least, most = (labels.sum(values) for values in (cost, costs.amin(1), costs.amax(1)))
@@ -278,8 +279,8 @@ def sum_row_costs(samples: CostedDecisions) -> RowCostSums:
 def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
     r"""Compute the lowest and the highest total cost of decisions over a set of possible costs.
 
-    The possible costs are the convex hull of V boxes, e.g. one for each person who stated costs. A box has one range
-    for each cost. The total is linear in the costs D, so both extremes are at corners of boxes:
+    The possible costs D are the convex hull of V boxes, e.g. one for each person who stated costs. A box has a range
+    for each cost, from ``low`` to ``high``. The total is linear in D, so both extremes are at corners of boxes:
 
     .. math::
         \min_v \sum_{ij} \bigl(n^+_{ij} D^{low,v}_{ij} - n^-_{ij} D^{high,v}_{ij}\bigr), \qquad
@@ -288,9 +289,9 @@ def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
     where :math:`n^+` and :math:`n^-` are the positive and the negative part of n.
 
     Args:
-        counts: n, ``(..., C, K)``: the number or share of samples for each true class (row) and decision (column); to
-            compare two models, the difference of their counts.
-        low: ``(C, K)``, or ``(V, C, K)`` for V boxes: lowest costs, finite, >= 0, in one unit. K is C or more, as in
+        counts: n, ``(..., C, K)``: the number or share of samples for each true class (row) and decision (column). For
+            the range of the difference of two models' costs, pass the difference of their counts.
+        low: ``(C, K)``, or ``(V, C, K)`` for V boxes: lowest costs, finite, >= 0. K is C, or C + A + 1 as in
             `least_concern_decision`. The diagonal is not read. `ConcernRange.bounds` returns ``low`` and ``high``.
         high: The highest costs, in the shape of ``low`` and >= ``low`` everywhere.
 

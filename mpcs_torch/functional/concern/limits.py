@@ -40,14 +40,15 @@ class UnattainableLimitError(ValueError):
 class LimitedRate(NamedTuple):
     r"""A limit on an error rate, with the losses of the N samples of a calibration set.
 
-    The limit is on the ratio :math:`E[\sum L] / E[\sum D]` over new samples or new clusters (groups of dependent
-    samples). L is the loss of a decided sample, and D is 1 for each sample in the denominator. With ``per_cluster``,
-    the limit is on :math:`E[\sum L / \sum D]`, the mean of the clusters' ratios.
+    The rate is :math:`E[\sum L] / E[\sum D]` over new samples or new clusters (groups of dependent samples). L is the
+    loss of a sample, 0 if it is referred; D is 1 if the denominator counts the sample, else 0. With ``per_cluster``,
+    the rate is :math:`E[\sum L / \sum D]`, the mean of the clusters' rates.
 
-    The test over K clusters with :math:`e_k` errors among :math:`m_k` samples assumes that the rate exceeds
-    :math:`\alpha`. Then the wealth :math:`\prod_k (1 + \lambda (\alpha m_k - e_k))` has an expectation of at most 1. It
-    exceeds :math:`1 / \delta` with a probability of at most :math:`\delta`. With the largest cluster size M,
-    :math:`\lambda = b / ((1 - \alpha) M)`; the bet b in (0, 1] is chosen on other clusters.
+    The test of the limit :math:`\alpha` on K clusters, with :math:`e_k` errors among :math:`m_k` samples, computes the
+    wealth :math:`\prod_k (1 + \lambda (\alpha m_k - e_k))`. It passes if the wealth is at least :math:`1 / \delta`. If
+    the rate exceeds :math:`\alpha`, the expected wealth is at most 1, so the test passes with a probability of at most
+    :math:`\delta`. :math:`\lambda = b / ((1 - \alpha) M)`, where M is the largest cluster size; the bet b in (0, 1] is
+    chosen on other clusters.
 
     References:
         Waudby-Smith, Ramdas: Estimating means of bounded random variables by betting, Journal of the Royal Statistical
@@ -93,9 +94,9 @@ class LimitedRate(NamedTuple):
         return self.p_values(decided_at, steps) <= (1 - self.confidence) * (1 + 1e-12)
 
     def p_values(self, decided_at: Tensor, steps: int, *, times: float | None = None) -> Tensor:
-        """Return the p-value at each step, (steps,): binomial for samples, 1 / wealth of the bets for clusters.
+        """Return the p-value at each step, (steps,): of a binomial test, or 1 / wealth if there are clusters.
 
-        With ``times``, predict the p-values for ``times`` as many samples, if this set had one more error.
+        With ``times``, predict the p-values on a set ``times`` as large, as if this set had one more error.
         """
         from scipy.special import betaincc
 
@@ -113,12 +114,15 @@ class LimitedRate(NamedTuple):
         return torch.from_numpy(np.where(rest > 0, betaincc(wrong + 1, np.maximum(rest, 1e-9), self.at_most), 1.0))
 
     def gain(self, bets: Tensor | float, errors: Tensor, of: Tensor) -> Tensor:
-        """Return the log wealth (B, K) of ``bets`` (B, 1) on K clusters with ``errors`` (K,) in ``of`` (K,) samples."""
+        """Return the log of each cluster's factor in the wealth, (B, K), for each of ``bets`` (B, 1).
+
+        ``errors`` and ``of`` (K,) are the numbers of errors and of all samples of each cluster.
+        """
         share = (self.at_most * of - errors) / ((1 - self.at_most) * self.largest)
         return (bets * share).clamp(min=1e-12 - 1).log1p()
 
     def bets_for(self, decided_at: Tensor, steps: int, times: float) -> Tensor:
-        """Return the bet (steps,) that tolerates the most errors in ``times`` as many clusters of the same sizes."""
+        """Return the bet of `roomiest` at each step, (steps,), for a test on ``times`` as many clusters as these."""
         if self.clusters is None or self.confidence is None:
             return self.bets
         right = self._over_clusters(decided_at, steps, lambda _, of: self.gain(BETS, 0 * of, of))
@@ -126,12 +130,15 @@ class LimitedRate(NamedTuple):
         return self.roomiest(times * right, wrong)
 
     def roomiest(self, right: Tensor, wrong: Tensor) -> Tensor:
-        """Return the bets that tolerate most errors, from log wealths (B, ...) if all samples are right or wrong."""
+        """Return the bets (...), from ``BETS``, with which a test passes despite the most errors.
+
+        ``right`` and ``wrong`` (B, ...) are the log wealth of each bet if all samples are right, and if all are wrong.
+        """
         room = (right + log(1 - (self.confidence or 0))) / -wrong.clamp(max=-1e-300)
         return BETS[room.argmax(dim=0), 0]
 
     def over_all(self) -> "LimitedRate":
-        """Return the limit with ``largest`` set to its largest cluster size; call this before `at` takes a subset."""
+        """Return this limit with ``largest`` set to its largest cluster size; call this before `at` drops clusters."""
         if self.clusters is None:
             return self
         largest = max(self._replace(per_cluster=False)._sizes().tolist(), default=0)
@@ -145,13 +152,10 @@ class LimitedRate(NamedTuple):
         return self._replace(loss=self.loss[places], counted=self.counted[places], clusters=clusters, weights=weights)
 
     def check_attainable(self, like: "LimitedRate | None" = None) -> None:
-        """Check that the limit could be guaranteed if no decision were wrong.
+        """Raise `UnattainableLimitError` if the samples are too few to guarantee the limit, even without errors.
 
-        Args:
-            like: A limit on more clusters, to estimate how many clusters are needed. Default: this limit.
-
-        Raises:
-            UnattainableLimitError: If the limit cannot be guaranteed without referring all counted samples.
+        The error message states about how many clusters are needed if their sizes are those of ``like``, which is this
+        limit on a larger set. Default: the sizes in this set.
         """
         sizes, of_all = self._sizes(), (like or self)._sizes()
         units, of_all = len(sizes), of_all if len(of_all) else torch.ones(1, dtype=torch.float64)
@@ -168,14 +172,14 @@ class LimitedRate(NamedTuple):
         raise UnattainableLimitError(self.name, limit, units, lowest, max(needed, units + 1), self.unit, per_cluster)
 
     def attained(self, at_most: float, sizes: Tensor) -> float:
-        """Return the evidence from error-free clusters of ``sizes`` (K,), as a share of that needed for ``at_most``."""
+        """Return the evidence of error-free clusters of ``sizes`` (K,), divided by that needed for ``at_most``."""
         if self.confidence is None:
             return at_most * sizes.sum().item() / max(1e-300, (1 - at_most) * self.largest)
         rate = self._replace(at_most=at_most)
         return rate.gain(1.0, torch.zeros_like(sizes), sizes).sum().item() / -log(1 - self.confidence)
 
     def _sizes(self) -> Tensor:
-        """Return the weighted sizes (K,) of nonempty clusters; all are 1 without ``clusters`` or by ``per_cluster``."""
+        """Return the weighted sizes (K,) of clusters with counted samples; all 1 if ``per_cluster`` or no clusters."""
         is_counted = self.counted.any(dim=1)
         if self.clusters is None:
             return is_counted[is_counted].double()
@@ -183,8 +187,7 @@ class LimitedRate(NamedTuple):
         sizes = self.clusters.bincount(weights)
         return sizes[sizes > 0] ** (not self.per_cluster)
 
-    def _errors(self, decided_at: Tensor, steps: int) -> Tensor:
-        """Return the sum of losses at each step: (steps,), float64."""
+    def _errors(self, decided_at: Tensor, steps: int) -> Tensor:  # the sum of losses at each step, (steps,)
         begins, ends = _in_use(decided_at, steps)
         values = (self.loss.double() * self.counted).flatten()
         return _cumulated(begins.flatten(), values, steps) - _cumulated(ends.flatten(), values, steps)
@@ -196,7 +199,7 @@ class LimitedRate(NamedTuple):
         return self.counted[:, 0].sum().double().expand(steps)
 
     def _over_clusters(self, decided_at: Tensor, steps: int, value: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """Return the sum over clusters of ``value(errors, counts)`` at each step: (..., steps)."""
+        """Return the sum over clusters of ``value(errors, samples)``, for each step: (..., steps)."""
         assert self.clusters is not None
         of = self.counted.double() * (1 if self.weights is None else self.weights[:, None])
         initial = torch.stack([0 * of[:, 0], of[:, 0] * (not self.is_of_decided)])
@@ -214,24 +217,26 @@ class LimitedRate(NamedTuple):
         return first.sum(dim=-1, keepdim=True) + _cumulated(key % steps, new - old, steps)
 
     def rates(self, errors: Tensor, of: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ``errors`` and ``of``; with ``per_cluster``, divide both by ``of`` (0 / 0 gives 0)."""
+        """Return ``errors`` and ``of`` unchanged or, if ``per_cluster``, each divided by ``of`` (0 / 0 gives 0)."""
         counts = (of > 1e-9).double()
         return (errors / of.clamp(min=1e-9) * counts, counts) if self.per_cluster else (errors, of)
 
 
 def _in_use(decided_at: Tensor, steps: int) -> tuple[Tensor, Tensor]:
-    """Return the steps at which each answer comes into use, and at which a cheaper answer replaces it: (N, K) each."""
+    """Return the first step that uses each answer, and that at which a cheaper one replaces it: (N, K) each.
+
+    The two are equal for an answer that is never used.
+    """
     ends = nn.functional.pad(decided_at, (1, 0), value=steps).cummin(dim=1).values[:, :-1]
     return torch.minimum(decided_at, ends), ends
 
 
 def _cumulated(at: Tensor, values: Tensor, steps: int) -> Tensor:
-    """Return the running sum (..., steps), float64, of ``values`` (..., n), each added at its step in ``at`` (n,)."""
+    """Return, for each step, the sum of all ``values`` (..., n) whose step ``at`` (n,) is not later: (..., steps)."""
     sums = torch.zeros(*values.shape[:-1], steps + 1, dtype=torch.float64)
     return sums.index_add_(-1, at, values)[..., :steps].cumsum(-1)
 
 
-def _rounded_up(value: float) -> float:
-    """Round ``value`` up to three significant digits."""
+def _rounded_up(value: float) -> float:  # to three significant digits
     unit = 10.0 ** (floor(log10(value)) - 2)
     return ceil(value / unit) * unit

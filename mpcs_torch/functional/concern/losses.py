@@ -24,7 +24,7 @@ def penalty_matrix(concern: Tensor) -> Tensor:
 
 
 def concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
-    """Compute `mpcs_torch.learning.ConcernLoss` from ``penalties`` (C, C) of errors; None means equal penalties."""
+    """Compute `mpcs_torch.learning.ConcernLoss`; if ``penalties`` (C, C) is None, all errors have equal penalties."""
     if not 0 <= concern_share <= 1:
         raise ValueError(f"concern_share must be from 0 to 1, but got {concern_share}.")
     if concern_share == 0:
@@ -41,7 +41,7 @@ def _reference_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_
 
 
 def _wrong_shares(batch: LossBatch, penalties: Tensor | None) -> Tensor:
-    """Return the penalty of each class for each sample, times class weights: (M, C); 0 for ignored samples."""
+    """Return (M, C): the penalty of each class for each sample, times the weight of the true class; 0 if ignored."""
     weight, _, smoothing, _ = batch.settings
     if batch.is_soft:
         return mixed(batch.class_shares(), penalties)
@@ -64,7 +64,7 @@ def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
 
 
 def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
-    """Return the product (M, C) of ``shares`` (M, C) and ``rows`` (C, C); None means equal penalties of errors."""
+    """Return the matrix product of ``shares`` (M, C) and ``rows`` (C, C); None stands for equal penalties of errors."""
     if rows is None:
         return (shares.sum(dim=1, keepdim=True) - shares) / (shares.shape[1] - 1)
     with torch.autocast(shares.device.type, enabled=False):  # losses must not depend on the caller's autocast
@@ -72,9 +72,9 @@ def mixed(shares: Tensor, rows: Tensor | None) -> Tensor:
 
 
 def _fused_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor | None:
-    """Compute the sum or mean of the losses together with its gradient; return None if this fast method cannot.
+    """Compute the sum or mean of the losses together with its gradient, which is faster than autograd.
 
-    It handles no soft targets, label smoothing, accelerators, torch.func, or underflow of exponentials.
+    Return None for soft targets, label smoothing, an accelerator, torch.func, or underflow of exponentials.
     """
     weight, ignore_index, smoothing, reduction = batch.settings
     scores, target = batch.scores, batch.target
@@ -117,10 +117,11 @@ def _fused_concern_loss(batch: LossBatch, penalties: Tensor | None, concern_shar
 def _loss_and_gradient(
     lib: Any, scores: Any, target: Any, top: Any, rows: Any, share: float, factor: Any
 ) -> tuple[Any, Any]:
-    r"""Return the weighted sum of losses, and its gradient (M, C) divided by ``share * factor``, in NumPy or torch.
+    r"""Return the sum of the losses times ``factor``, and its gradient (M, C) divided by ``share * factor``.
 
-    u are the exponentials of the logits minus the highest, U is their sum, and :math:`x_j = U - u_j`. With the share s
-    and penalties w, a sample's loss is :math:`\log U - (1 - s) \log u_y - s \sum_j w_j \log x_j`.
+    Let :math:`u_j` be the exponential of logit j minus the highest logit, U their sum, and :math:`x_j = U - u_j`. With
+    the label y, the share s and the penalties w (``rows``), the loss of a sample is :math:`\log U - (1 - s) \log u_y
+    - s \sum_j w_j \log x_j`. ``top`` has the class with the highest logit; ``lib`` is NumPy or torch.
     """
     at = lib.arange(len(target))
     u = scores - scores[at, top][:, None]
@@ -159,7 +160,7 @@ def _is_readable(values: Tensor) -> bool:
 
 
 class _WithGradient(torch.autograd.Function):
-    """A scalar with a precomputed gradient. For second derivatives, the function ``definition`` is differentiated."""
+    """A loss with a precomputed gradient. For second derivatives, autograd differentiates the loss ``definition``."""
 
     @staticmethod
     def forward(

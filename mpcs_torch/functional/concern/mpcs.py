@@ -26,7 +26,7 @@ MAX_INTERVALS = 2**29
 
 
 def concession_intervals(concession: float) -> int:
-    r"""Compute the largest number t of intervals with which MPCS does not punish confidences that are off by c.
+    r"""Compute the largest t for which MPCS, with t intervals, does not punish a confidence that is c away from 0 or 1.
 
     With t intervals, the true class with confidence :math:`1 - c` costs nothing if :math:`t (1 - c) \ge t - 1`. A wrong
     class with confidence :math:`c` costs nothing if :math:`t c < 1`. Both are true for all t up to
@@ -58,7 +58,7 @@ def concession_intervals(concession: float) -> int:
 def pattern_settings(
     num_classes: int, concern: Tensor | ConcernLike | None, *, k: int | None, t: int | None, concession: float | None
 ) -> tuple[int, int]:
-    """Return k and t, or defaults for None; ``concession``, or else that of ``concern``, sets a t of None."""
+    """Return k and t, with defaults for None. The default of t comes from ``concession``, else from ``concern``."""
     check_num_classes(num_classes)
     if t is not None and concession is not None:
         raise ValueError(f"concession must not be given together with t, but got {concession} and t = {t}.")
@@ -108,7 +108,7 @@ def meta_pattern_concern_score(
 ) -> Tensor:
     r"""Compute the Meta Pattern Concern Score (MPCS); in nats, lower is better, 0 is perfect.
 
-    It punishes unsure and wrong confidences in proportion to the weight (concern) of each confusion.
+    It punishes unsure and wrong confidences, more for confusions with a larger weight (concern).
 
     The pattern of a sample is its k most probable classes :math:`l_i` (the lower index in a tie). Each confidence
     :math:`c_i` lies in an interval :math:`b_i = \min(\lfloor t c_i \rfloor, t - 1)`. With true class :math:`y`:
@@ -117,10 +117,9 @@ def meta_pattern_concern_score(
         S = \sum_{i=1}^{k} -\log\frac{\max(P_i, 10^{-7})}{t - 1} \cdot \frac{D_i}{\sum_j D_j}, \qquad
         P_i = \begin{cases} b_i & l_i = y \\ t - 1 - b_i & l_i \ne y \end{cases}
 
-    The concern :math:`D_i` of a wrong class is ``concern[y, l_i]``. That of the true class is the sum over
-    the wrong classes in the pattern. If the true class is not in the pattern, all concerns are 1.
-
-    The product :math:`t c_i` is computed in float64, which is exact for float32 confidences.
+    The concern :math:`D_i` of a wrong class is ``concern[y, l_i]``. That of the true class is the sum of the concerns
+    of the wrong classes in the pattern. If the true class is not in the pattern, all concerns are 1. The product
+    :math:`t c_i` is computed in float64, which is exact for float32 confidences.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` floating point logits, or probabilities with ``from_logits=False``.
@@ -128,12 +127,12 @@ def meta_pattern_concern_score(
         target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
-        k: The number of most probable classes to look at, from 1 to C. Default: 5, or C if that is less.
+        k: The number of most probable classes in a pattern, from 1 to C. Default: 5, or C if that is less.
         t: The number of intervals that [0, 1] is divided into, from 2 to 2^29. Default: 200 as in the published runs,
             unless ``concession`` is given.
-        concession: The distance of a confidence from certainty that is not punished, below 1/2; it sets t by
-            `concession_intervals`. The default t = 200 is a concession of just below 0.005. To rank the classifiers of
-            the paper's Table I as the paper does, use 0.02.
+        concession: The largest distance of a confidence from 0 or 1 that is not punished, below 1/2; it sets t by
+            `concession_intervals`. The default t = 200 is a concession of just below 0.005. A value of 0.02 ranks the
+            classifiers of the paper's Table I as the paper does.
         concern: A `ConcernSpec`, or ``(C, C)`` weights > 0 for mistaking the true class (row) for another (column); the
             diagonal is not read. A sparse COO tensor stores the weights other than 1. Default: 1 everywhere.
         from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
@@ -152,7 +151,7 @@ def meta_pattern_concern_score(
 
     References:
         Wang, Du, Liu: Meta Pattern Concern Score, arXiv:2209.06408v3, Eq. 4 to 9 and Algorithm 1. Deviations: for
-        k = 1 the true class has concern 1 (Algorithm 1 gives 0/0); one weight per pair instead of one factor.
+        k = 1 the true class has concern 1 (Algorithm 1 gives 0/0); each pair of classes can have its own weight.
 
     Example:
         >>> import torch
@@ -181,7 +180,7 @@ def meta_pattern_concern_score(
 
 
 def sum_scores(scored: RowTerms, average: ScoreAverage) -> WeightedSum:
-    """Sum the scores over all samples or, if ``average`` is "none", per true class (C,); with bins, for each bin."""
+    """Sum the scores over all samples, or per true class (C,) if ``average`` is "none"; with bins, in each of these."""
     if average == "micro":
         return scored.summed()
     labels = scored.labels
@@ -194,8 +193,8 @@ def pattern_scores(
 ) -> Tensor:
     """Compute `meta_pattern_concern_score` of each sample, without synchronizing an accelerator.
 
-    The scores are (M,), float64 (float32 on MPS), and NaN for invalid logits. ``concern`` (C, C) must have the same
-    dtype; a sparse ``concern`` must be coalesced.
+    The scores are (M,), float64 (float32 on MPS), and NaN for invalid logits. ``concern`` (C, C) must have the dtype of
+    the scores; if it is sparse, it must be coalesced.
     """
     samples = Samples(samples.scores.detach(), samples.labels, samples.scale)  # the score is piecewise constant
     confidence, label = concat_chunks(lambda rows: highest_classes(samples.at(rows).probs(), k), samples.scores)

@@ -27,14 +27,14 @@ Array = NDArray[np.float64]
 
 
 def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first: int = 0) -> int:
-    """Return the last step up to which all limits pass their tests; -1 if step ``first`` already fails.
+    """Test all limits step by step, from ``first`` on; return the last step before a failure, -1 if ``first`` fails.
 
     Args:
         rates: The limits.
-        decided_at: ``(N, K)``, int64: the first step at which each of K answers for N samples is allowed; ``steps``
-            for never.
+        decided_at: ``(N, K)``, int64: for each of N samples, the first step at which each of its K possible answers is
+            allowed; ``steps`` for an answer that is never allowed.
         steps: The number of steps.
-        first: The step at which to start testing; earlier steps decide too few samples for a test to pass.
+        first: The first step to test. Earlier steps decide too few samples for a test to pass.
     """
     passed = torch.ones(steps, dtype=torch.bool)
     for rate in rates:
@@ -45,15 +45,10 @@ def last_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, first
 
 
 def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, times: float) -> int:
-    """Predict the step at which to start testing, from samples that the tests do not use.
+    """Predict the first step at which enough samples are decided for the tests of `last_step` to pass.
 
-    At earlier steps, too few samples are decided for a test to pass.
-
-    Args:
-        rates: The limits, with the losses of the samples that the prediction uses.
-        decided_at: ``(P, K)``, for these P samples, as in `last_step`.
-        steps: The number of steps.
-        times: The number of samples in the tests, divided by P.
+    The arguments are those of `last_step`, but for samples that no test uses. The tests use ``times`` as many samples
+    (or clusters).
     """
     predicted = torch.zeros(steps, dtype=torch.float64)
     for rate in rates:
@@ -65,14 +60,14 @@ def first_step(rates: list[LimitedRate], decided_at: Tensor, steps: int, *, time
 
 
 def ends_of_steps(places: Tensor, *, rounding: float, most: int | None = None) -> Tensor:
-    """Divide the range of ``places`` into steps; return their upper edges (steps,), float64, ascending to infinity.
+    """Divide the range of ``places`` into steps; return the upper edge of each, (steps,), float64, the last infinite.
 
-    Edges lie midway between distinct places, so that rounding changes no decision.
+    Each edge is the middle of two neighboring positions, so that rounding changes no decision.
 
     Args:
         places: The position of each answer on the path of thresholds; infinite for an answer that is never used.
-        rounding: The relative rounding error of places.
-        most: The maximum number of steps. Default: one for each distinct place.
+        rounding: The relative rounding error of positions. No edge is between positions that differ by less.
+        most: The maximum number of steps. Default: one for each distinct position.
     """
     distinct = places[places.isfinite()].double().unique()  # type: ignore[no-untyped-call]
     if most is not None and len(distinct) > most:
@@ -83,15 +78,15 @@ def ends_of_steps(places: Tensor, *, rounding: float, most: int | None = None) -
 
 
 class RiskPath:
-    """A scale that combines the estimated risks of J limits into one number.
+    """A scale on which each position stands for J thresholds on estimated risks: one for each of J limits.
 
-    A position s on the scale stands for one threshold per limit. If all samples with a risk up to this threshold are
-    decided, their estimated risks use up the share s of the limit.
+    At the position s, the threshold of a limit is the risk r with this property: if all samples with a risk up to r
+    are decided, the limited rate, estimated from these risks, is s times the limit.
 
     Args:
-        risk: ``(P, J)``, float64: the estimated risks of samples that are not in the calibration set.
-        limits: ``(J,)``: each limit, multiplied by the share of samples in its denominator.
-        is_of_decided: For each limit, whether it limits the mean risk of decided samples instead of all samples.
+        risk: ``(P, J)``, float64: the estimated risks, by each limit, of P samples outside the calibration set.
+        limits: ``(J,)``: each limit; if it is not of decided samples, times the share of samples in its denominator.
+        is_of_decided: For each limit, whether its rate is a mean over the decided samples instead of all samples.
     """
 
     def __init__(self, risk: Tensor, limits: Tensor, is_of_decided: list[bool]) -> None:
@@ -110,7 +105,7 @@ class RiskPath:
             self._knots.append((at.numpy(), place.cummax(0).values.numpy()))
 
     def first_place(self, risk: Tensor) -> Tensor:
-        """Return the position (...) of answers with ``risk`` (..., J): the largest of the positions by the J limits."""
+        """Return the lowest position (...) at which no ``risk`` (..., J) of an answer exceeds its threshold."""
         by_limit = zip(risk.double().unbind(-1), self._knots, strict=True)
         places = [np.interp(risks.numpy(), *knots) for risks, knots in by_limit]
         return torch.from_numpy(np.max(places, axis=0))

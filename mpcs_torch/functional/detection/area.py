@@ -26,16 +26,15 @@ def partial_auc(
 ) -> Tensor:
     r"""Compute the standardised area under the ROC curve up to a false-alarm rate; higher is better, at most 1.
 
-    Let :math:`A` be the area under the ROC curve up to the false-alarm rate m, and :math:`a = m^2 / 2` that of random
-    scores, which get the value 1/2:
+    The value is 1/2 for random scores, and 1 for perfect ones. With the area :math:`A` under the ROC curve up to the
+    false-alarm rate m, and the same area :math:`a = m^2 / 2` of random scores, it is
 
     .. math:: \frac{1}{2} \left( 1 + \frac{A - a}{m - a} \right)
 
-    With ``max_p_fa=1`` it is the AUC: the probability that a target scores higher than a non-target, ties counting 1/2.
-    The area averages over thresholds that no application uses; consider `h_measure` or a detection cost instead.
-
-    ``max_p_fa`` is m, in (0, 1]. The other arguments, the shape of the result, errors and warnings are those of
-    `equal_error_rate`, without its method.
+    ``max_p_fa`` is m, in (0, 1]. With m = 1 the value is the AUC: the probability that a target scores higher than a
+    non-target, where a tie counts as 1/2. The area averages over thresholds that no application uses; consider
+    `h_measure` or a detection cost instead. The other arguments, the shape of the result, errors and warnings are those
+    of `equal_error_rate`, without ``method``.
 
     References:
         McClish: Analyzing a portion of the ROC curve, Medical Decision Making 9, 1989.
@@ -68,7 +67,7 @@ def miss_at_false_alarm(
 
     The threshold is chosen on the same scores. For a threshold from other scores, use `half_total_error_rate` or
     `actual_detection_cost`. ``p_fa`` is in [0, 1]. The other arguments, the shape of the result, errors and warnings
-    are those of `equal_error_rate`, without its method.
+    are those of `equal_error_rate`, without ``method``.
 
     Example:
         >>> miss_at_false_alarm(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 1, 1]), p_fa=0.0)
@@ -111,9 +110,9 @@ def precision_recall_break_even(
 ) -> Tensor:
     """Compute the number of misses at the threshold with as many false alarms as misses; lower is better.
 
-    At this threshold, precision equals recall: both are 1 minus the result divided by the number of targets. The
-    threshold is interpolated on the convex hull of the curve, so the result need not be whole. Arguments and errors are
-    those of `equal_error_rate`, without its method.
+    At this threshold, precision and recall are equal: 1 - result / (number of targets). The threshold is interpolated
+    on the convex hull of the curve, so the result need not be a whole number. Arguments and errors are those of
+    `equal_error_rate`, without ``method``.
 
     Returns:
         Float64, from 0 to the number of targets: a scalar, or ``(C,)`` with ``average="none"``.
@@ -146,13 +145,13 @@ def min_false_alarm_rate(trials: BinaryTrials, p_miss: float) -> Tensor:
 
 
 def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
-    """Return the first and last index of thresholds with the fewest misses at a false-alarm rate up to ``p_fa``."""
+    """Of thresholds with a false-alarm rate up to ``p_fa``, return the first and last index with the fewest misses."""
     first = int((counts.false_alarms.double() / counts.nontargets <= p_fa).int().argmax())
     return first, int((counts.misses <= counts.misses[first]).sum()) - 1
 
 
 def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
-    """Return the first and last index of thresholds with the fewest false alarms at a miss rate up to ``p_miss``."""
+    """Of thresholds with a miss rate up to ``p_miss``, return the first and last index with the fewest false alarms."""
     last = int((counts.misses.double() / counts.targets <= p_miss).sum()) - 1
     return int((counts.false_alarms <= counts.false_alarms[last]).int().argmax()), last
 
@@ -195,17 +194,17 @@ def h_measure(
 ) -> Tensor:
     r"""Compute the H-measure, in [0, 1]; higher is better, 1 is perfect, 0 is no better than ignoring the scores.
 
-    A false alarm costs c, and a miss 1 - c. The costs c have a density u, the same for all detectors. The share of
-    targets is p. L is the expected cost with the best threshold t for each c, and :math:`L_0` that of the better
-    constant decision (accept all or reject all):
+    A false alarm costs c, and a miss 1 - c. c has a density u, the same for all detectors. The share of targets is p.
+    L is the expected cost if the best threshold t is used for each c, and :math:`L_0` the expected cost if, for each c,
+    the better constant decision is used (accept all or reject all):
 
     .. math::
         H = 1 - \frac{L}{L_0}, \quad
         L = \int \min_t \left( c (1 - p) P_{fa}(t) + (1 - c) p P_{miss}(t) \right) u(c) \, dc
 
-    u is the density of the beta distribution with the parameters 1 + p and 2 - p. Its mode is p, where both constant
-    decisions cost the same. Needs scipy. Arguments, the shape of the result and errors are those of
-    `equal_error_rate`, without its method.
+    u is the density of the beta distribution with the parameters 1 + p and 2 - p. Its mode is at c = p, where both
+    constant decisions cost the same. Needs scipy. Arguments, the shape of the result and errors are those of
+    `equal_error_rate`, without ``method``.
 
     References:
         Hand: Measuring classifier performance: a coherent alternative to the area under the ROC curve, Machine Learning
@@ -239,7 +238,7 @@ def h_measure_from_hull(hull: ErrorRates) -> Tensor:
 
 
 def _mean_costs(ends: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
-    """Integrate c u(c) and (1 - c) u(c) between consecutive ``ends``; u is the density of costs in `h_measure`."""
+    """Integrate c u(c), and (1 - c) u(c), from each of ``ends`` to the next; u is the density in `h_measure`."""
     from scipy.special import betainc
 
     p, values = share.item(), ends.cpu().numpy()

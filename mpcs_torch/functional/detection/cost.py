@@ -52,7 +52,7 @@ class OperatingPoint(NamedTuple):
 
     @property
     def effective_prior(self) -> float:
-        r"""The prior that gives the same decisions if both costs are 1: sigmoid(logit(p) + log(c_miss / c_fa))."""
+        r"""The prior with which costs of 1 give the same decisions: sigmoid(logit(p_target) + log(c_miss / c_fa))."""
         miss, false_alarm = self.weights
         return miss / (miss + false_alarm)
 
@@ -79,7 +79,7 @@ def at_least_one_point(points: OperatingPoint | Sequence[OperatingPoint]) -> tup
 
 
 def check_point(point: OperatingPoint) -> OperatingPoint:
-    """Check that the prior of ``point`` is in (0, 1), its costs are above 0, and their products do not underflow."""
+    """Check that the prior of ``point`` is in (0, 1), its costs are above 0, and its `weights` do not underflow."""
     if not isinstance(point, OperatingPoint):
         raise ValueError(f"points must be OperatingPoints, such as OperatingPoint(0.01), but got {point!r}.")
     if not 0 < point.p_target < 1:
@@ -94,7 +94,7 @@ def check_point(point: OperatingPoint) -> OperatingPoint:
 
 
 class DetectionCost(NamedTuple):
-    """The detection cost at each operating point, with the error rates and the threshold there: float64."""
+    """The detection cost at each operating point, and the threshold and error rates that give this cost: float64."""
 
     cost: Tensor
     """The raw cost, in the unit of c_miss and c_fa."""
@@ -129,10 +129,10 @@ def min_detection_cost(
 
     ``points`` are one or several `OperatingPoint`, with p_target in (0, 1) and costs above 0. ``normalize`` is whether
     to return the normalised cost instead of the raw cost. The other arguments, errors and warnings are those of
-    `equal_error_rate`, without its method.
+    `equal_error_rate`, without ``method``.
 
     Returns:
-        Float64: a scalar, or ``(P,)`` for P > 1 points; with ``average="none"`` the classes are a last dimension.
+        Float64: a scalar, or ``(P,)`` for P > 1 points. With ``average="none"``, the last dimension is the classes.
 
     References:
         Martin, Greenberg: The NIST 2010 speaker recognition evaluation, Interspeech 2010; Brummer, de Villiers: The
@@ -161,7 +161,7 @@ def min_cost_of_trials(by_class: Sequence[BinaryTrials], points: Sequence[Operat
 def _stacked(
     by_class: Sequence[BinaryTrials], concern_costs: Sequence[Callable[[ErrorCounts], list[DetectionCost]]], number: int
 ) -> DetectionCost:
-    """Compute the costs of each class at ``number`` points: (points, classes); dimensions of size 1 are dropped."""
+    """Apply ``concern_costs[i]`` to class i; each field of the result is (points, classes) without sizes of 1."""
     rows = []
     for trials, costs in zip(by_class, concern_costs, strict=True):
         nans = DetectionCost(*[trials.nan] * len(DetectionCost._fields))
@@ -172,9 +172,9 @@ def _stacked(
 
 
 def min_cost_from_counts(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
-    """Compute the minimum cost and its threshold, with ties resolved as in `mpcs_torch.metrics.MinDetectionCost`.
+    """Compute the minimum cost, and its threshold; of several, take that of `mpcs_torch.metrics.MinDetectionCost`.
 
-    ``vertices`` are the indices of the thresholds at the vertices of the convex hull, one of which has this cost.
+    ``vertices`` are the indices of the thresholds at the vertices of the convex hull; the minimum is at a vertex.
     """
     tied = argmin_cost(counts, point, vertices)
     between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all other thresholds cost more
@@ -208,7 +208,7 @@ def _costs_at(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Dete
 
 
 def argmin_cost(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Tensor:
-    """Return those indices of thresholds in ``index`` that have the minimum cost among these."""
+    """Of the thresholds with the indices ``index``, return the indices of those with the lowest cost."""
     costs = _costs_at(counts, point, index).cost
     # Rounding must not break ties: costs are equal or differ by at least one error.
     return index[costs <= costs.min() * (1 + 1e-12)]
@@ -231,10 +231,10 @@ def actual_detection_cost(
 ) -> Tensor:
     """Compute the detection cost at a given threshold, or at the Bayes threshold of each point; lower is better.
 
-    Without ``threshold``, ``preds`` are natural-log likelihood ratios; the excess over `min_detection_cost` is then the
-    calibration loss. With ``threshold``, e.g. from a development set, scores may have any range, and a score of at
-    least ``threshold`` is accepted at all operating points. ``threshold`` must not be NaN. The equation, the other
-    arguments, the result and the errors are those of `min_detection_cost`.
+    Without ``threshold``, ``preds`` must be natural-log likelihood ratios; the result minus `min_detection_cost` is
+    then the calibration loss. With ``threshold`` (not NaN), e.g. from a development set, scores may have any range, and
+    a score of at least ``threshold`` is accepted at all operating points. The equation, the other arguments, the result
+    and the errors are those of `min_detection_cost`.
 
     Example:
         >>> import torch

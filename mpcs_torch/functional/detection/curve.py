@@ -57,15 +57,16 @@ def detection_curve(
 ) -> ErrorRates | list[ErrorRates]:
     r"""Compute the miss and false-alarm rates at every threshold, in [0, 1]; lower is better.
 
+    There are T targets and N non-targets. At the threshold t, scores s >= t are accepted:
+
     .. math:: P_{miss}(t) = \frac{|\{s_i < t\}_{targets}|}{T}, \quad P_{fa}(t) = \frac{|\{s_i \ge t\}_{nontargets}|}{N}
 
-    Scores s >= t of T targets and N non-targets are accepted. The thresholds t are the distinct scores and infinity.
-
-    With classes, ``average="none"`` gives a list of C curves, and ``"micro"`` one curve of all N x C scores.
-    The other arguments, errors and warnings are those of `equal_error_rate`, without its method.
+    The thresholds are the K - 1 distinct scores, and infinity. The other arguments, errors and warnings are those of
+    `equal_error_rate`, without ``method``.
 
     Returns:
-        `ErrorRates`, three ``(K,)`` float64 tensors and the numbers of targets and non-targets, or C of them in a list.
+        `ErrorRates`: three ``(K,)`` float64 tensors, and the numbers of targets and non-targets. With ``num_classes``,
+        a list with one `ErrorRates` per class or, by ``average="micro"``, one for all scores of all classes together.
 
     References:
         Martin et al.: The DET curve in assessment of detection task performance, Eurospeech 1997.
@@ -85,12 +86,10 @@ def detection_curve(
 def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
     """Compute the vertices of the lower convex hull of the curve of miss rates against false-alarm rates.
 
-    A detector that chooses between two thresholds at random reaches any point between two vertices.
+    A detector that chooses between two thresholds at random reaches any point between two vertices. The result has the
+    vertices by ascending threshold.
 
     ``preds`` and ``target`` are the ``(N,)`` scores and labels of one detector, as in `equal_error_rate`.
-
-    Returns:
-        The `ErrorRates` at the vertices, by ascending threshold.
 
     References:
         Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
@@ -134,11 +133,8 @@ def detection_summary(
 ) -> DetectionSummary:
     """Compute equal error rate, area under the ROC curve, minimum costs and minimum `cllr` from one sort of the scores.
 
-    ``preds`` and ``target`` are the ``(N,)`` scores and labels of one detector; ``points`` may be empty. Rules, errors
-    and warnings are those of `min_detection_cost`.
-
-    Returns:
-        `DetectionSummary`: float64 scalars, and int64 counts ``(K,)``.
+    ``preds`` and ``target`` are the ``(N,)`` scores and labels of one detector; ``points`` may be empty. The rules for
+    arguments, the errors and the warnings are those of `min_detection_cost`.
 
     Example:
         >>> import torch
