@@ -23,9 +23,10 @@ EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
 
 
 class EqualError(NamedTuple):
-    """An equal error rate in [0, 1], and the thresholds just below and above it (equal if a threshold has this rate).
+    """An equal error rate in [0, 1], and the thresholds ``low`` and ``high`` between which it is reached.
 
-    With ``method="nearest"``, every threshold t with low < t <= high has the returned rate.
+    ``low`` equals ``high`` if miss and false-alarm rate are equal at this threshold. But with ``method="nearest"``,
+    ``low`` is always below ``high``, and every threshold t with low < t <= high has the returned rate.
     """
 
     rate: Tensor
@@ -44,22 +45,21 @@ def equal_error_rate(
 ) -> Tensor:
     """Compute the error rate at the threshold where miss and false-alarm rates are equal; in [0, 1], lower is better.
 
-    Often no threshold has exactly equal rates. ``"rocch"`` interpolates on the convex hull of the curve: the result is
-    unique and at most 1/2, and the literature recommends it for small data. ``"interpolated"`` interpolates linearly
-    between the points of the curve. ``"nearest"`` is the mean of both rates at the lowest threshold where they differ
-    least.
+    Often no threshold has exactly equal rates. Therefore, ``method`` chooses a point of the curve of the miss rate
+    against the false-alarm rate. ``"rocch"`` interpolates on the lower convex hull of the curve: the result is unique
+    and at most 1/2, and the literature recommends it for small data. ``"interpolated"`` interpolates linearly between
+    the points of the curve. ``"nearest"`` is the mean of both rates at the lowest threshold where they differ least.
 
-    `mpcs_torch.metrics.EqualErrorRate` also returns the thresholds next to the rate. There is no ``sample_weight``:
-    errors are counted in whole numbers, so that comparisons of rates are exact.
+    `mpcs_torch.metrics.EqualErrorRate` also returns thresholds. Samples cannot be weighted.
 
     Args:
-        preds: ``(N, ...)`` scores, floating point, higher for targets; of any range. With classes ``(N, C, ...)``.
-        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with classes, class indices. Targets
-            and non-targets must both occur (for each class).
-        num_classes: None, or C to evaluate each class against the rest.
+        preds: ``(N, ...)`` floating point scores, higher for targets, any range; ``(N, C, ...)`` with ``num_classes``.
+        target: ``(N, ...)`` integers or bools: 1 for targets, 0 for non-targets; with ``num_classes``, class indices.
+            Targets and non-targets must both occur (for each class).
+        num_classes: C to evaluate each class against the rest; None for a single detector of targets.
         method: ``"rocch"``, ``"interpolated"`` or ``"nearest"``, as above.
-        average: With classes: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C scores,
-            ``"none"`` for one value per class.
+        average: With ``num_classes``: ``"macro"`` for the mean over classes, ``"micro"`` for one detector of all N x C
+            scores, ``"none"`` for one value per class.
         ignore_index: Label of trials to ignore.
 
     Returns:
@@ -69,7 +69,7 @@ def equal_error_rate(
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     Warns:
-        ReversedScoresWarning: If an area under the ROC curve is below 1/2 by more than chance explains.
+        ReversedScoresWarning: If the area under the ROC curve (of any class) is below 1/2 by more than chance explains.
 
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011, Section 4 (ROCCH-EER).
@@ -86,7 +86,7 @@ def equal_error_rate(
 
 
 def equal_error_of_trials(by_class: Sequence[BinaryTrials], method: EqualErrorMethod) -> EqualError:
-    """Compute the equal error rate of each class, (C,) or a scalar for one; NaN if a kind of trial is missing."""
+    """Compute the equal error rates: (C,), or scalars for a single detector; NaN without targets or non-targets."""
     values = [
         equal_error_from_counts(trials.errors(), method) if trials.missing is None else EqualError(*[trials.nan] * 3)
         for trials in by_class
@@ -106,7 +106,7 @@ def equal_error_from_counts(counts: ErrorCounts, method: EqualErrorMethod) -> Eq
 
 
 def _nearest_threshold(counts: ErrorCounts, edge: Tensor) -> EqualError:
-    """Return the mean of the miss and false-alarm rates at the index in ``edge`` (2,) where they differ less."""
+    """Choose the index in ``edge`` (2,) where miss and false-alarm rate differ less; return the mean of both rates."""
     gaps = (counts.misses[edge] * counts.nontargets - counts.false_alarms[edge] * counts.targets).abs()
     nearest = edge[int(gaps[1] < gaps[0])]
     rate = (
@@ -117,7 +117,7 @@ def _nearest_threshold(counts: ErrorCounts, edge: Tensor) -> EqualError:
 
 
 def error_crossing(curve: ErrorRates | ErrorCounts) -> EqualError:
-    """Interpolate a curve linearly at the point where misses and false alarms are equal, in rate or in number."""
+    """Interpolate ``curve`` linearly to the point with equal miss and false-alarm rates (or numbers, of counts)."""
     misses, alarms, thresholds = curve[0].double(), curve[1].double(), curve[2]
     gap = misses - alarms  # rises from a value below 0 to one above 0
     after = (gap >= 0).int().argmax()
@@ -151,18 +151,18 @@ def gaussian_equal_error(
     with the distribution function :math:`\Phi` of the standard normal distribution. The rate is above 1/2 if targets
     have the lower mean.
 
-    If the deviations differ, the likelihood ratio is not monotonic in the score, and the best decision is an interval
-    of scores. Then `equal_error_rate` on samples can be lower than this rate with its default ``method="rocch"``; with
-    ``method="interpolated"`` it converges to this rate.
+    With more and more samples, `equal_error_rate` with ``method="interpolated"`` converges to this rate. With the
+    default ``"rocch"`` it can be lower if the deviations differ: then the likelihood ratio is not monotonic in the
+    score, so that a single threshold is not the best decision.
 
     Args:
-        nontarget_mean: The mean of the scores of non-targets, finite. All arguments may be tensors that broadcast.
+        nontarget_mean: The mean of the scores of non-targets, finite. Like all arguments, a number or a tensor.
         nontarget_deviation: The standard deviation of the scores of non-targets, finite and above 0.
         target_mean: The mean of the scores of targets, finite.
         target_deviation: The standard deviation of the scores of targets, finite and above 0.
 
     Returns:
-        Float64, of the broadcast shape.
+        Float64, of the shape to which the arguments broadcast.
 
     Raises:
         ValueError: If an argument breaks its rule above.

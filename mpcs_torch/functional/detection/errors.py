@@ -86,7 +86,7 @@ def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
 
 
 def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
-    """Warn if the ``area`` under the ROC curve is below 1/2 by more than two standard deviations of random scores."""
+    """Warn if ``area``, under the ROC curve, is more than 2 standard deviations (of random scores) below 1/2."""
     targets, nontargets = int(counts.targets), int(counts.nontargets)
     deviation = ((targets + nontargets + 1) / (12 * targets * nontargets)) ** 0.5  # Mann and Whitney, 1947
     if area < 0.5 - 2 * deviation:
@@ -106,8 +106,8 @@ def misranked_shares(counts: ErrorCounts, scores: Tensor, labels: Tensor) -> lis
     """Return the share of non-targets above each target, and the share of targets below each non-target.
 
     Ties count 1/2. Both results are float64, in the order of ``scores`` (N,); ``counts`` are the errors of the same
-    scores. The mean of either result is 1 minus the area under the ROC curve. Variances use these shares: DeLong,
-    DeLong, Clarke-Pearson: Comparing the areas under two or more correlated ROC curves, Biometrics 44, 1988.
+    scores. The mean of either result is 1 minus the area under the ROC curve. DeLong, DeLong, Clarke-Pearson: Comparing
+    the areas under two or more correlated ROC curves, Biometrics 44, 1988, compute variances from these shares.
     """
     misses, alarms, thresholds = counts
     at = [
@@ -134,7 +134,7 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def check_both_occur(labels: Tensor, name: str = "") -> None:
-    """Check that ``labels`` has both targets and non-targets; ``name`` is appended to the error message."""
+    """Check that ``labels`` has both targets and non-targets; the error message ends with ``name`` (" of class 2")."""
     missing = missing_kind(labels)
     if missing is not None:
         raise ValueError(f"target must hold targets and non-targets, but holds no {missing}{name}.")
@@ -148,7 +148,7 @@ def missing_kind(labels: Tensor) -> str | None:
 
 
 def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
-    """Count misses and false alarms of float64 scores and bool labels (N,), at each distinct score and infinity."""
+    """Count errors of float64 scores and bool labels (N,) with each distinct score, and infinity, as the threshold."""
     size = len(scores)
     thresholds, misses = scores.new_empty(size + 1), labels.new_empty(size + 1, dtype=torch.int64)
     thresholds[-1], misses[0] = inf, 0
@@ -166,21 +166,21 @@ def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
 
 
 def midpoint(low: Tensor, high: Tensor) -> Tensor:
-    """Return the middle of (low, high]: 0 if both are infinite; ``high`` if one is, or if no float lies between."""
+    """Return the middle of (low, high]: 0 if both are infinite; ``high`` if one of them is, or no float is between."""
     middle = low / 2 + high / 2  # low + high could overflow
     middle = torch.where(middle.isnan(), 0.0, middle)
     return torch.where(middle > low, middle, high)
 
 
 def convex_hull(counts: ErrorCounts) -> ErrorCounts:
-    """Return the errors at the vertices of the lower convex hull of misses against false alarms."""
+    """Return the errors at the vertices of the lower convex hull of the curve of misses against false alarms."""
     return counts.at(hull_vertices(counts))
 
 
 def hull_vertices(counts: ErrorCounts) -> Tensor:
-    """Return the indices of the vertices of the lower convex hull of the curve, both ends included: ascending, int64.
+    """Return the indices of the thresholds at the vertices of the `convex_hull`: int64, ascending, from 0 to the last.
 
-    Each edge of the hull is a block of an isotonic regression (PAV) of the share of targets between thresholds.
+    They bound the blocks of an isotonic regression (PAV) of the share of targets from one threshold to the next.
     """
     from scipy.optimize import isotonic_regression  # scipy.optimize takes long to import
 
@@ -197,7 +197,6 @@ def hull_vertices(counts: ErrorCounts) -> Tensor:
 
 
 def _is_on_edge(x0: int, y0: int, x1: int, y1: int, x2: int, y2: int) -> bool:
-    """Return whether point 1 lies on or above the line from point 0 to point 2."""
     return (x0 - x1) * (y2 - y1) <= (x1 - x2) * (y1 - y0)
 
 
@@ -227,10 +226,7 @@ def trial_rules(num_classes: int | None) -> tuple[str, str]:
 
 
 def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ignore_index: int | None) -> TrialBatch:
-    """Check shapes and dtypes, and flatten scores (N, ...) or (N, C, ...) and labels (N, ...).
-
-    An accelerator is not synchronized.
-    """
+    """Check shapes and dtypes; flatten scores (N, ...) or (N, C, ...) and labels; do not wait for an accelerator."""
     preds, target, _ = as_tensors(preds, target)
     if num_classes is None:
         check_trials(preds, target)
@@ -250,7 +246,7 @@ def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ig
 
 
 class BinaryTrials(NamedTuple):
-    """The scores and labels of one detector; with classes, of one class against the rest, or of all classes pooled."""
+    """The scores and labels of one detector: of targets, of one class against the rest, or of all classes pooled."""
 
     name: str
     """The end of error messages: " of class c", or empty."""
@@ -286,7 +282,7 @@ def check_split(num_classes: int | None, average: str) -> None:
 def split_batch(
     preds: Tensor, target: Tensor, num_classes: int | None, average: ClassAverage, ignore_index: int | None
 ) -> list[BinaryTrials]:
-    """Check scores (N, ...) or (N, C, ...) and labels (N, ...), and split them into one detector per class."""
+    """Check scores (N, ...) or (N, C, ...) and labels (N, ...), and split them into detectors (see `split_trials`)."""
     check_split(num_classes, average)
     batch = flatten_trials(detached(preds), target, num_classes=num_classes, ignore_index=ignore_index)
     raise_first(batch.faults)
@@ -318,7 +314,7 @@ def stack_classes(values: Sequence[Tensor]) -> Tensor:
 
 
 def class_values(by_class: Sequence[BinaryTrials], statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:
-    """Compute ``statistic`` for each class, (..., C) or (...) for one; NaN if targets or non-targets are missing."""
+    """Compute ``statistic`` (...) of each detector: (..., C), or (...) for one; NaN without targets or non-targets."""
     return stack_classes([statistic(trials) if trials.missing is None else trials.nan for trials in by_class])
 
 

@@ -24,18 +24,19 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
     .. math:: LLR_c = \log \frac{P_c}{1 - P_c} - \log \frac{\pi_c}{1 - \pi_c}
 
     P are the class probabilities of ``preds``, and :math:`\pi` the ``priors``. The ratios do not depend on the class
-    frequencies of the training data, so they apply at any `OperatingPoint`; `cllr` and `actual_detection_cost` with
-    ``num_classes`` evaluate them. For two classes, column 1 is the ratio of targets (class 1) to non-targets.
+    frequencies of the training data, so they are valid for the prior and costs of any `OperatingPoint`. To evaluate the
+    ratios, pass them to `cllr` or `actual_detection_cost` with ``num_classes``. For two classes, column 1 is the ratio
+    of targets (class 1) to non-targets.
 
     Args:
         preds: ``(N, C)`` or ``(N, C, ...)`` logits or probabilities of the classes, floating point.
-        priors: ``(C,)`` the prior class probabilities behind ``preds``, > 0 with a sum of 1: those of the training
-            data, unless the classifier was corrected for other priors.
+        priors: ``(C,)`` the class frequencies that ``preds`` assume, > 0 with a sum of 1: those of the training data,
+            unless the classifier was corrected for other ones.
         from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
 
     Returns:
-        Ratios in the shape and dtype of ``preds``, but float32 for 16-bit types; -inf for a probability of 0, +inf
-        for a probability of 1 where all others are 0.
+        The ratios in the shape and dtype of ``preds``, but float32 for 16-bit types. A class with probability 0 has
+        -inf; a class with probability 1 has +inf if the other probabilities are exactly 0.
 
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above.
@@ -59,8 +60,8 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
 def _log_odds(logits: Tensor) -> Tensor:
     """Compute the log odds (M, C) of each class against the rest, from ``logits`` (M, C).
 
-    For the most probable class, the probabilities of the other classes are summed. For every other class, 1 - P is at
-    least 1/2 and loses no digits.
+    For the most probable class, 1 - P is computed as the sum of the other probabilities. For every other class, P is at
+    most 1/2, so that the subtraction loses no digits.
     """
     log_probs = logits.log_softmax(dim=1)
     top = log_probs.argmax(dim=1, keepdim=True)
@@ -83,8 +84,8 @@ def cllr(
         \frac{1}{N} \sum_{nontargets} \log_2(1 + e^{s}) \right)
 
     The scores s in ``preds`` are natural-log likelihood ratios, of T targets and N non-targets. An infinite ratio with
-    the right sign costs nothing; with the wrong sign it makes the cost infinite. The other arguments, the shape of the
-    result, errors and warnings are those of `equal_error_rate`, without its method.
+    the right sign costs nothing; an infinite ratio with the wrong sign makes the cost infinite. The other arguments,
+    the shape of the result, errors and warnings are those of `equal_error_rate` (without ``method``).
 
     References:
         Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Eq. 20.
@@ -106,8 +107,8 @@ def min_cllr(
 ) -> Tensor:
     """Compute the minimum `cllr` over all increasing transforms of the scores, in bits; lower is better, in [0, 1].
 
-    The minimum measures discrimination, and the rest of `cllr` calibration. Arguments, result and errors are those of
-    `cllr`, but scores may be of any range.
+    The minimum measures discrimination; `cllr` minus the minimum measures calibration. Arguments, result and errors are
+    those of `cllr`, but the scores need not be likelihood ratios.
 
     References:
         Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Section 6 (PAV).
@@ -136,7 +137,7 @@ def cllr_from_scores(scores: Tensor, labels: Tensor) -> Tensor:
 
 
 def cllr_from_means(targets: Tensor, nontargets: Tensor) -> Tensor:
-    """Return `cllr` in bits from the means in nats of log(1 + e^-s) over targets and log(1 + e^s) over non-targets."""
+    """Return `cllr` in bits from two means in nats: log(1 + e^-s) over targets, and log(1 + e^s) over non-targets."""
     return (targets + nontargets) / (2 * log(2))
 
 
@@ -152,7 +153,7 @@ def min_cllr_from_hull(hull: ErrorCounts) -> Tensor:
 
 
 def softplus(x: Tensor) -> Tensor:
-    """Compute log(1 + e^x) exactly; torch's softplus returns x above 20."""
+    """Compute log(1 + e^x) exactly; torch's softplus returns x itself if x is above 20."""
     return torch.logaddexp(x.new_zeros(()), x)
 
 
@@ -163,7 +164,7 @@ LOG_ODDS = torch.linspace(-9, 9, 361, dtype=torch.float64)
 
 
 class BayesErrors(NamedTuple):
-    """Error rates divided by that of the better constant decision (accept all or reject all)."""
+    """Error rates, divided by the error rate of the better constant decision (accept all or reject all)."""
 
     actual: Tensor
     """(P,): the rates at the Bayes threshold; above 1 if poor calibration makes the scores harmful."""
@@ -174,11 +175,12 @@ class BayesErrors(NamedTuple):
 def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -> BayesErrors:
     r"""Compute the normalised error rates of natural-log likelihood ratios at each prior; lower is better.
 
-    With the log odds :math:`o`, the prior :math:`p = \sigma(o)` and the Bayes threshold :math:`-o`:
+    For each value :math:`o` of ``log_odds``, the prior is :math:`p = \sigma(o)`, and the Bayes threshold :math:`-o`:
 
     .. math:: \frac{p \, P_{miss}(-o) + (1 - p) P_{fa}(-o)}{\min(p, 1 - p)}
 
-    Every pair of costs is equivalent to some prior, so the curve covers all operating points.
+    A prior with two unequal costs is equivalent to another prior with equal costs, so that the rates over all priors
+    cover all operating points.
 
     Args:
         preds: ``(N,)`` natural-log likelihood ratios, floating point.
@@ -186,7 +188,7 @@ def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -
         log_odds: ``(P,)`` natural-log odds of a target, floating point, from -700 to 700.
 
     Returns:
-        `BayesErrors`: two ``(P,)`` float64 tensors.
+        `BayesErrors`, ``(P,)`` float64 each: the rates at the Bayes threshold, and the lowest at any threshold.
 
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above.

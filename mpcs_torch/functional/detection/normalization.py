@@ -9,18 +9,18 @@ from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first
 
 
 class CohortStatistics(NamedTuple):
-    """The mean and the standard deviation of the cohort (impostor) scores of K names: float64 (K,) each."""
+    """The mean and standard deviation of the scores of each of K names, from `cohort_statistics`: float64 (K,) each."""
 
     mean: Tensor
     deviation: Tensor
 
     def of(self, names: Tensor) -> "CohortStatistics":
-        """Return the statistics for N trials, (N,) each; ``names`` (N,) are the indices of the trials' names."""
+        """Return the statistics of the name of each of N trials, (N,) each; ``names`` (N,) are from 0 to K - 1."""
         return CohortStatistics(self.mean[names], self.deviation[names])
 
 
 class SameScoresError(ValueError):
-    """All cohort (impostor) scores of a name are equal, so their standard deviation is 0 and cannot divide."""
+    """A name has no two distinct scores against the cohort (impostors), so that their deviation is not above 0."""
 
     def __init__(self, name: int) -> None:
         super().__init__(f"preds must hold two scores that differ for each name, but name {name} has none.")
@@ -30,8 +30,8 @@ class SameScoresError(ValueError):
 def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int | None = None) -> CohortStatistics:
     """Compute the mean and the standard deviation of the scores of each name against a cohort of impostors.
 
-    A name is an enrolment (a speaker model) or a test segment. Names may have different numbers n of scores; the
-    deviation divides by n, not n - 1.
+    A name is an enrolment (a speaker model) or a test segment. The standard deviation of n scores divides by n, not by
+    n - 1; n may differ between names.
 
     Args:
         preds: ``(M,)`` scores, floating point and finite.
@@ -40,7 +40,8 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
         top: The number of highest scores of each name to use, at least 2, for adaptive normalisation. Default: all.
 
     Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above; `SameScoresError` has the name.
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
+        SameScoresError: If a name has no two distinct scores; a ValueError with the attribute ``name``.
 
     Example:
         >>> cohort_statistics(torch.tensor([1.0, 3.0, 0.0, 4.0]), torch.tensor([0, 0, 1, 1]), num_names=2).mean
@@ -83,21 +84,21 @@ def normalize_scores(
 ) -> Tensor:
     r"""Subtract the mean of cohort (impostor) scores from each score, and divide by their standard deviation.
 
-    This is z-norm with ``enrollment`` alone, and t-norm with ``test`` alone. With both it is s-norm, the mean of both
-    (adaptive s-norm if `cohort_statistics` used only the top scores):
+    This is z-norm with ``enrollment`` alone, and t-norm with ``test`` alone. With both arguments it is s-norm, the mean
+    of z-norm and t-norm (adaptive s-norm if `cohort_statistics` used only the ``top`` scores):
 
     .. math:: \frac{1}{2} \left( \frac{s - \mu_e}{\sigma_e} + \frac{s - \mu_t}{\sigma_t} \right)
 
     Args:
         preds: ``(N,)`` scores, floating point.
-        enrollment: The statistics of the enrolment of each trial, ``(N,)``, as from `CohortStatistics.of`.
+        enrollment: The statistics of the enrolment of each trial, ``(N,)``, from `CohortStatistics.of`.
         test: The statistics of the test segment of each trial, ``(N,)``.
 
     Returns:
         ``(N,)``, float64.
 
     Raises:
-        ValueError: If neither is given, or a shape or a dtype breaks its rule above.
+        ValueError: If ``enrollment`` and ``test`` are both None, or a shape or a dtype breaks its rule above.
 
     References:
         Auckenthaler, Carey, Lloyd-Thomas: Score normalization for text-independent speaker verification systems, 2000

@@ -10,11 +10,14 @@ from torch import Tensor
 
 
 class ConcernLike(Protocol):
-    """The part of the interface of `mpcs_torch.ConcernSpec` (the costs of errors) that functions use."""
+    """The members of `mpcs_torch.ConcernSpec` (the costs of errors) that `mpcs_torch.functional` uses.
+
+    C is the number of classes, and A the number of coarse answers (decisions for a group of classes).
+    """
 
     @property
     def concession(self) -> float | None:
-        """The largest distance of a confidence from 1 that is not punished; None if undefined."""
+        """The maximum distance of a confidence from 0 or 1 that MPCS does not penalize; None for its default."""
 
     def matrix(self) -> Tensor:
         """Return the weight of mistaking the true class (row) for another class (column): (C, C)."""
@@ -23,13 +26,13 @@ class ConcernLike(Protocol):
         """Return the weights (C, C) of `matrix`, as a sparse tensor if there are many classes."""
 
     def costs(self) -> Tensor:
-        """Return the cost of each decision (column) for each true class (row): (C, C), or wider with coarse answers."""
+        """Return the cost of each decision (column) by true class (row): (C, C), or (C, C + A + 1) with referral."""
 
     def dangerous_pairs(self) -> Tensor:
         """Return whether mistaking the true class (row) for another class (column) is dangerous: (C, C), bool."""
 
     def over_answers(self, pairs: Tensor) -> Tensor:
-        """Append columns for A coarse answers (groups of classes) to ``pairs`` (C, C): (C, C + A)."""
+        """Append a column for each coarse answer to ``pairs`` (C, C) of true and predicted classes: (C, C + A)."""
 
 
 def as_tensor(values: Any, name: str) -> Tensor:
@@ -57,19 +60,19 @@ def detached(values: Any, name: str = "preds") -> Tensor:
 
 
 def is_spec(concern: object) -> TypeGuard[ConcernLike]:
-    """Return whether ``concern`` has the methods of a `ConcernSpec`, a class that this package does not import."""
+    """Return whether ``concern`` has the methods of a `ConcernSpec`, without importing that class."""
     return hasattr(concern, "dangerous_pairs")
 
 
 def no_concern(value: object) -> str:
-    """Return the end of an error message that quotes ``value`` and, for a path, names the loader of specs."""
+    """Return the end of an error message: ``value``, shortened, and, for a path, the function that reads the file."""
     text = repr(str(value) if isinstance(value, Path) else value)
     short = text if len(text) <= 100 else f"{text[:97]}..."  # a message quotes at most 100 characters
     return f"{short}: mpcs_torch.load_concern reads a file." if isinstance(value, str | Path) else f"{short}."
 
 
 def concern_weights(concern: Tensor | ConcernLike, *, compact: bool = False) -> Tensor:
-    """Return the matrix of weights from a spec, sparse for many classes if ``compact``; return a tensor unchanged."""
+    """Return the matrix of weights of a spec (if ``compact``, sparse for many classes); return a tensor unchanged."""
     if is_spec(concern):
         return concern.compact_matrix() if compact else concern.matrix()
     return _concern_tensor(concern)
@@ -102,8 +105,8 @@ EVERY_ROW = slice(None)
 def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size: int | None = None) -> list[T]:
     """Apply ``work`` to consecutive slices of the rows of ``values`` (M, ...), and return the list of results.
 
-    A slice has ``size`` elements on the CPU, by default `CHUNK`. All rows are one slice in compiled code, and if
-    ``values`` or ``inputs`` require gradients, because autograd then keeps all results anyway.
+    On the CPU, the rows of a slice have about ``size`` elements, by default `CHUNK`. All rows are one slice if the code
+    is compiled, or if ``values`` or ``inputs`` require gradients, because autograd then keeps all results anyway.
     """
     size = 2**26 if not values.is_cpu else size or CHUNK  # small chunks underuse an accelerator
     if torch.compiler.is_compiling() or values.numel() <= size:
@@ -118,6 +121,6 @@ def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size
 def concat_chunks(
     work: Callable[[slice], Sequence[Tensor]], values: Tensor, *, size: int | None = None
 ) -> list[Tensor]:
-    """Apply ``work`` to slices of rows as in `map_chunks`; return each of its output tensors, concatenated."""
+    """Apply ``work`` to slices of rows as `map_chunks` does; concatenate each of its output tensors over the slices."""
     chunks = map_chunks(work, values, size=size)
     return list(chunks[0]) if len(chunks) == 1 else [torch.cat(parts) for parts in zip(*chunks, strict=True)]

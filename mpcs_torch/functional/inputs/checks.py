@@ -68,9 +68,9 @@ def check_concern(concern: Tensor, num_classes: int) -> None:
 
 
 def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) -> None:
-    """Check that costs are (C, C), finite and >= 0 off the diagonal, and not all 0 there.
+    """Check that costs are (C, C), finite and >= 0 off the diagonal, and that at least one of them is above 0.
 
-    With ``referral``, columns may follow for coarse answers (groups of classes) and, last, for a referral to a person.
+    With ``referral``, more columns are allowed: for coarse answers (groups of classes) and, last, for a referral.
     """
     _check_matrix(concern, num_classes, referral=referral)
     costs = (concern.byte() if concern.dtype == torch.bool else concern).clone().fill_diagonal_(0)

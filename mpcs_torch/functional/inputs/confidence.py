@@ -6,6 +6,6 @@ CONFIDENCE_TEXT = f"{100 * CONFIDENCE:g} %"
 
 
 def check_confidence(value: float, name: str = "confidence") -> None:
-    """Check that a confidence, a level or a chance is in (0, 1)."""
+    """Check that ``value`` is above 0 and below 1; the error message begins with ``name``."""
     if not 0 < value < 1:
         raise ValueError(f"{name} must be above 0 and below 1, but got {value}.")

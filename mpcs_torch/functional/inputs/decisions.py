@@ -21,7 +21,7 @@ def highest_class(scores: Tensor, dim: int = 1) -> tuple[Tensor, Tensor]:
 def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k highest ``scores`` of each row of (M, C), and their classes (int64): (M, k) each.
 
-    Both descend by score, with NaN first. In a tie for rank k, the lower class is kept; the order of ties is undefined.
+    Scores descend, NaN first; the order of equal scores is undefined. In a tie for rank k, the lower class is returned.
     """
     # A sort is faster for few classes, and on accelerators it avoids the synchronization of the check for ties.
     if scores.shape[1] <= 16 or not scores.is_cpu or torch.compiler.is_compiling():
@@ -92,8 +92,8 @@ def flatten_decisions(
 ) -> Decisions:
     """Check shapes and dtypes, decide for the highest score (the lower class in a tie), and flatten to M samples.
 
-    If ``further`` is above 0, integer decisions may also be -1 (referral to a person) or, from C on, a coarse answer
-    (group of classes). An accelerator is not synchronized.
+    ``further`` is the number of decisions besides the C classes: 1 for a referral to a person (-1), more if there are
+    also coarse answers (groups of classes; C, C + 1, ...). An accelerator is not synchronized.
     """
     check_num_classes(num_classes)
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)

@@ -18,8 +18,8 @@ MIN_OVERLAP = 0.05
 class EvaluationWarning(UserWarning):
     """A reason why an evaluation may mislead, with a code that docs/how-to/misleading-evaluations.md explains.
 
-    The text begins with the code. To mute the code E4, use ``warnings.filterwarnings("ignore", "E4")`` for a fit,
-    `Result.muted` for a result, and ``--mute E4`` for a command.
+    The text begins with the code. To mute the code E4, call ``warnings.filterwarnings("ignore", "E4")`` before a fit,
+    call `Result.muted` on a result, or give a command the option ``--mute E4``.
 
     Example:
         >>> print(EvaluationWarning("E4", "few samples of malignant (3)"))
@@ -38,7 +38,10 @@ class EvaluationWarning(UserWarning):
 def rare_classes(
     names: Sequence[str], counts: Tensor, dangerous: Tensor, limited: Collection[str] = (), units: str = "samples"
 ) -> list[EvaluationWarning]:
-    """Return a warning if classes outside ``limited`` are dangerous to miss and have fewer than 59 samples."""
+    """Return a warning if classes that are dangerous to miss, without an error limit, have fewer than 59 samples.
+
+    ``dangerous`` (C, C) marks the dangerous errors (row: true class), and ``limited`` names the classes with a limit.
+    """
     rows = zip(names, counts.tolist(), dangerous.any(dim=1).tolist(), strict=True)
     rare = [f"{name} ({n})" for name, n, is_ in rows if is_ and n < MIN_OF_DANGEROUS_CLASS and name not in limited]
     few = f"{', '.join(rare[:5])}{' and others' if len(rare) > 5 else ''}"
@@ -48,7 +51,7 @@ def rare_classes(
 
 
 def known_rows(hashes: Tensor) -> Tensor:
-    """Return the 4096 smallest distinct ``hashes`` (N,) to represent all rows; empty if too many rows repeat."""
+    """Return the 4096 smallest distinct ``hashes`` (N,) of rows; none if more than 1 % of the rows are repeated."""
     distinct, counts = torch.unique(hashes, return_counts=True)
     repeats = int(counts[counts > 1].sum()) > MAX_DUPLICATE_SHARE * len(hashes)
     kept: Tensor = distinct[: 0 if repeats else MAX_KNOWN].clone()
@@ -56,7 +59,7 @@ def known_rows(hashes: Tensor) -> Tensor:
 
 
 def warn_of_known(known: Tensor, hashes: Tensor, where: str) -> list[EvaluationWarning]:
-    """Return a warning if many rows with ``hashes`` (N,) are in the data set ``where``, given its `known_rows`."""
+    """Return a warning if many ``hashes`` (N,) of rows are in ``known``, the `known_rows` of data named ``where``."""
     is_sketch = len(known) == MAX_KNOWN  # the larger hashes of the other sample are missing
     distinctive = hashes if len(known) and len(known_rows(hashes)) else hashes[:0]
     comparable = distinctive[distinctive <= known[-1]] if is_sketch else distinctive
@@ -66,7 +69,7 @@ def warn_of_known(known: Tensor, hashes: Tensor, where: str) -> list[EvaluationW
 
 
 def hash_rows(rows: Tensor) -> Tensor:
-    """Return a hash of each row of ``rows`` (N, C), rounded to float32: (N,), int64, on the CPU."""
+    """Round ``rows`` (N, C) to float32, and return a hash of each row: (N,), int64, on the CPU."""
     bits = (rows.detach().cpu().float() + 0.0).view(torch.int32).long()  # -0.0 becomes 0.0
     return hashed(hashed(bits + (torch.arange(rows.shape[1]) << 32)).sum(dim=1))
 

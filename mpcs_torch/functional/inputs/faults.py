@@ -38,7 +38,7 @@ def finite(numbers: Tensor) -> Span:
 
 
 class Fault(NamedTuple):
-    """A validation rule for M samples, and the numbers that show which samples violate it."""
+    """A validation rule for M samples, and the numbers of each sample that must be in range under this rule."""
 
     rule: str
     """The beginning of the error message: the name of the argument and its rule."""
@@ -63,7 +63,7 @@ class Fault(NamedTuple):
 
 
 def raise_first(faults: Sequence[Fault]) -> None:
-    """Raise a ValueError for the first of the rules that a sample violates; waits for an accelerator."""
+    """Raise a ValueError for the first of ``faults`` whose rule a sample violates; this waits for an accelerator."""
     for fault in faults:
         for span in fault.spans:
             if not span.contains_all():
@@ -77,7 +77,7 @@ def count_faults(faults: Sequence[Fault]) -> Tensor:
 
 
 def raise_for_counts(counts: Tensor, rules: Sequence[str]) -> None:
-    """Raise a ValueError for the first of ``rules`` whose count of violations is not 0; waits for an accelerator."""
+    """Raise a ValueError for the first of ``rules`` with a count above 0; this waits for an accelerator."""
     for rule, count in zip(rules, counts.tolist(), strict=True):
         if count:
             raise ValueError(f"{rule}, but {count} of the samples since the last reset do not.")
@@ -95,14 +95,14 @@ class ProbabilitiesWarning(UserWarning):
 
 
 def look_like_probabilities(logits: Tensor) -> bool:
-    """Return whether ``logits`` (M, C) are >= 0 and each row sums to 1; False for M = 1, which may be chance."""
+    """Return whether ``logits`` (M, C) are >= 0 and each row sums to 1; False if M = 1: one row may do so by chance."""
     if logits.shape[0] < 2 or not (sums_to_1(logits[0]) and bool((logits[0] >= 0).all())):
         return False
     return bool((logits >= 0).all()) and sums_to_1(logits)
 
 
 def warn_of_probabilities(logits: Tensor, counted: Tensor | None = None) -> None:
-    """Warn if ``logits`` (M, C) of ``counted`` samples (None: all) look like probabilities; only on the CPU."""
+    """Warn if ``logits`` (M, C) on the CPU look like probabilities; if given, ``counted`` (M,) selects the samples."""
     if not logits.is_cpu or torch.compiler.is_compiling():
         return
     try:

@@ -20,7 +20,7 @@ class Groups(NamedTuple):
 
 
 def row_names(argument: str, values: Any, number: int) -> list[str]:
-    """Return ``values`` as a name per row; raise a ValueError for a missing name or a length other than ``number``."""
+    """Return one name per row; raise a ValueError if ``values`` lacks a name, or does not hold ``number`` names."""
     plain = values.tolist() if hasattr(values, "tolist") else values
     names = [] if isinstance(plain, str) else list(plain)
     if any(isinstance(name, list) for name in names):
@@ -78,7 +78,7 @@ def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Te
 
 
 def group_codes(argument: str, values: Any, number: int) -> Groups:
-    """Return the group of each row, from one name per row; return `Groups` unchanged."""
+    """Return the group of each row from ``values``, one group name per row; `Groups` are returned unchanged."""
     if isinstance(values, Groups):
         if len(values.codes) != number:
             raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(values.codes)}.")

@@ -13,7 +13,7 @@ WEIGHT_RULE = "sample_weight must be finite and >= 0"
 
 
 class Bins(NamedTuple):
-    """The bin of each of M samples; sums are then computed for each bin."""
+    """The bin of each of M samples; every bin gets sums of its own."""
 
     codes: Tensor
     """(M,), int64: the index of each sample's bin, from 0 to ``number`` - 1."""
@@ -30,7 +30,7 @@ class Bins(NamedTuple):
 
 
 class WeightedSum(NamedTuple):
-    """A weighted sum of values over samples, and the sum of weights: (...) each, float64 (float32 on MPS)."""
+    """A weighted sum of values over samples, and the sum of weights, in the same shape: float64 (float32 on MPS)."""
 
     total: Tensor
     """The sum of the values, each multiplied by the weight of its sample."""
@@ -81,12 +81,12 @@ class Labels(NamedTuple):
         return torch.where(weight > 0, values * weight, 0.0)  # 0 * inf is NaN
 
     def sum(self, values: Tensor | None = None) -> Tensor:
-        """Sum the weights or, with ``values`` (M,), the weighted values: a scalar, or (B,) with bins."""
+        """Sum the weights or, if given, the weighted ``values`` (M,): a scalar, or (B,) if samples are in B bins."""
         weighted = self.weight if values is None else self.weighted(values)
         return weighted.sum() if self.bins is None else self.bins.sum(weighted)
 
     def sum_by(self, codes: Tensor, size: int, values: Tensor | None = None) -> Tensor:
-        """Compute a separate `sum` for each code in ``codes`` (M,), below ``size``: (size,), or (B, size) with bins."""
+        """Compute the `sum` of the samples of each code from 0 to ``size`` - 1: (size,), or (B, size) with B bins."""
         weighted = self.weight if values is None else self.weighted(values)
         if self.bins is None:
             return Bins(codes, size).sum(weighted)
@@ -103,7 +103,7 @@ class Labels(NamedTuple):
 
 
 def in_bins(samples: Any, bins: Bins) -> Any:
-    """Return the NamedTuple ``samples`` with the field ``bins`` (or that of its field ``labels``) replaced."""
+    """Return a copy of the NamedTuple ``samples`` whose ``bins`` (or ``labels.bins``) are replaced by ``bins``."""
     if hasattr(samples, "labels"):
         return samples._replace(labels=samples.labels._replace(bins=bins))
     return samples._replace(bins=bins)
@@ -115,7 +115,7 @@ def label_rule(num_classes: int) -> str:
 
 
 def flatten_labels(target: Tensor, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None) -> Labels:
-    """Flatten labels (N, ...) and weights to M samples, and clamp the labels, without waiting for an accelerator."""
+    """Flatten labels (N, ...), clamped to [0, C), and weights to M samples, without waiting for an accelerator."""
     raw = (target if target.ndim == 1 else target.reshape(-1)).long()
     return Labels(
         raw.clamp(0, num_classes - 1),
@@ -144,7 +144,7 @@ def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
 
 
 def find_bad_weights(samples: Tensor, weight: Tensor | None) -> Fault:
-    """Return a check that ``weight`` (M,) is finite and >= 0; if it is None, the check always passes."""
+    """Return a check that ``weight`` (M,) is finite and >= 0; the check always passes if ``weight`` is None."""
     if weight is None:
         return Fault(WEIGHT_RULE, samples, [])
     return Fault(WEIGHT_RULE, weight, [finite(weight)._replace(lowest=0.0)])

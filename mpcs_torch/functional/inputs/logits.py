@@ -59,7 +59,7 @@ class LossBatch(NamedTuple):
         return mass if self.sample_weight is None else mass * self.sample_weight
 
     def class_shares(self) -> Tensor:
-        """Return the class shares (M, C) of soft targets, with label smoothing and times the class weights."""
+        """Return the class shares (M, C) of soft targets after label smoothing, multiplied by the class weights."""
         weight, _, smoothing, _ = self.settings
         shares = self.target if smoothing == 0 else self.target * (1 - smoothing) + smoothing / self.target.shape[1]
         return shares if weight is None else shares * weight
@@ -71,7 +71,7 @@ class LossBatch(NamedTuple):
         return self._torch_cross_entropy("none")
 
     def mean_cross_entropy(self) -> Tensor:
-        """Return the cross entropy after ``settings.reduction``, computed by torch if torch supports the inputs."""
+        """Return the cross entropy after ``settings.reduction``; torch computes it if torch supports the inputs."""
         if self.is_soft or self.sample_weight is not None or self.settings.reduction == "none":
             return self.reduced(self.cross_entropy())
         return self._torch_cross_entropy(self.settings.reduction)
@@ -88,7 +88,7 @@ class LossBatch(NamedTuple):
         )
 
     def reduced(self, losses: Tensor) -> Tensor:
-        """Apply ``settings.reduction`` to ``losses`` (M,), which are 0 if ignored and include class weights."""
+        """Weigh and reduce ``losses`` (M,), which already include class weights and are 0 for ignored samples."""
         if self.sample_weight is not None:  # a weight of 0 also drops an infinite loss
             losses = torch.where(self.sample_weight == 0, 0.0, losses * self.sample_weight)
         if self.settings.reduction == "none":
@@ -105,7 +105,7 @@ def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
 
 
 def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_weight: Tensor | None) -> LossBatch:
-    """Check and flatten logits (N, C, ...) or (C,) with labels (N, ...) or (), or soft targets like the logits."""
+    """Check and flatten logits (N, C, ...) or (C,), and labels (N, ...) or (), or soft targets shaped like logits."""
     weight, ignore_index, label_smoothing, reduction = settings
     if not logits.is_floating_point():
         raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
@@ -146,14 +146,14 @@ def by_class(values: Tensor, classes: int) -> Tensor:
 
 
 def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
-    """Check that int64 labels are classes or ``ignore_index``; skipped on an accelerator, which would wait."""
+    """Check on the CPU that int64 labels are classes or ``ignore_index``; on an accelerator, check nothing."""
     counted = torch.where(target == ignore_index, 0, target)
     rule = f"target must hold class indices from 0 to {classes - 1}, or ignore_index ({ignore_index})"
     _check_values(rule, counted, classes - 1)
 
 
 def _check_values(rule: str, values: Tensor, highest_allowed: float) -> None:
-    """Check that ``values`` are in [0, ``highest_allowed``]; skipped on an accelerator, which would wait."""
+    """Check on the CPU that ``values`` are in [0, ``highest_allowed``]; on an accelerator, check nothing."""
     if not values.is_cpu or not values.numel() or torch.compiler.is_compiling():
         return
     try:
@@ -174,7 +174,7 @@ def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
 
 
 def check_class_weight(weight: Tensor | None, num_classes: int | None = None) -> Tensor | None:
-    """Convert class weights to a tensor, and check that they are (C,), finite and >= 0; waits for an accelerator."""
+    """Convert class weights to a tensor; check that they are (C,), finite and >= 0, which waits for an accelerator."""
     if weight is None:
         return None
     weight = as_tensor(weight, "weight")

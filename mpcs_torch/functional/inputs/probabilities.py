@@ -51,8 +51,8 @@ class Samples(NamedTuple):
     def find_faults(self, computed: Tensor | None = None) -> tuple[Fault, Fault, Fault]:
         """Return a `Fault`, the check of one validation rule, for each of `sample_rules`, in that order.
 
-        ``computed`` (M,) may be numbers from a softmax of the logits: NaN marks samples with invalid logits, so the
-        logits are not read again.
+        ``computed`` (M,) may hold one number per sample that was computed from the softmax of logits. It is NaN for
+        invalid logits, and is checked instead of the logits.
         """
         label_fault, weight_fault = self.labels.find_faults()
         tolerance = sum_tolerance(self.scores.dtype)
@@ -82,7 +82,7 @@ def log_softmax(scores: Tensor) -> Tensor:
 def _row_wise(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tensor:
     """Apply ``function(tensor, dimension)`` to each row; transpose short rows first, which is five times faster.
 
-    The transposed columns are padded to a multiple of 64, so that torch rounds equal rows equally at any position.
+    The number of rows is padded to a multiple of 64, so that torch rounds equal rows equally, wherever they are.
     """
     # Rows of fewer than 16 classes do not fill a vector register.
     if not scores.is_cpu or scores.shape[1] >= 16 or torch.compiler.is_compiling():
@@ -123,7 +123,7 @@ def checked_terms(
     scale: Scale,
     ignore_index: int | None,
 ) -> RowTerms:
-    """Flatten a batch, compute ``term`` for each sample, and validate the values; waits for an accelerator."""
+    """Flatten a batch, compute ``term`` for each sample, and validate the inputs; this waits for an accelerator."""
     terms = row_terms(flatten_samples(preds, target, num_classes, scale, ignore_index, sample_weight), term)
     raise_first(terms.find_faults())
     return terms

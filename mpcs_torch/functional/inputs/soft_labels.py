@@ -37,12 +37,12 @@ class SoftSamples(NamedTuple):
 
     @property
     def predicted(self) -> Tensor:
-        """The predictions clamped to [0, 1], 0 where ignored: (M, C), float64 if an input is, else float32."""
+        """Predictions clamped to [0, 1], 0 if ignored: (M, C), float64 if ``preds`` or ``target`` is, else float32."""
         return self._counted(self.preds).clamp(0, 1)
 
     @property
     def actual(self) -> Tensor:
-        """The labels clamped to [0, 1], 0 where ignored: (M, C), float64 if an input is, else float32."""
+        """Labels clamped to [0, 1], 0 if ignored: (M, C), float64 if ``preds`` or ``target`` is, else float32."""
         return self._counted(self.target).clamp(0, 1)
 
     @property
@@ -72,7 +72,7 @@ class SoftSamples(NamedTuple):
         )
 
     def _spans(self, values: Tensor) -> list[Span]:
-        """Return two range checks for each row of ``values`` (M, C): of its minimum and of its maximum."""
+        """Return two range checks of ``values`` (M, C): of the minimum and of the maximum of each row."""
 
         def extremes(rows: slice) -> tuple[Tensor, Tensor]:
             degrees = self.at(rows)._counted(values[rows].detach())
@@ -83,7 +83,7 @@ class SoftSamples(NamedTuple):
     def sums(self, element_values: Callable[["SoftSamples"], Sequence[Tensor]], dtype: torch.dtype) -> list[Tensor]:
         """Return weighted sums over the samples, in ``dtype``: (C,) each, or (B, C) if the samples are in B bins.
 
-        ``element_values`` maps some of the samples to the values to sum, (M, C), one tensor for each sum.
+        ``element_values`` is called with slices of the samples, and returns one tensor (M, C) of values for each sum.
         """
 
         def chunk_sums(rows: slice) -> list[Tensor]:
@@ -96,7 +96,7 @@ class SoftSamples(NamedTuple):
         return chunks[0] if len(chunks) == 1 else [torch.stack(sums).sum(0) for sums in zip(*chunks, strict=True)]
 
     def elements(self, dtype: torch.dtype) -> Tensor:
-        """Sum the sample weights of each class, without ignored values: (C,), or (B, C) if samples are in B bins."""
+        """Sum for each class the weights of the samples whose value is not ignored: (C,), or (B, C) with B bins."""
         if self.ignored is not None:
             (elements,) = self.sums(lambda part: [part.counted], dtype)
             return elements
@@ -112,10 +112,7 @@ class SoftSamples(NamedTuple):
 def flatten_soft(
     preds: Tensor, target: Tensor, *, num_classes: int | None, sample_weight: Tensor | None, ignore: Tensor | None
 ) -> SoftSamples:
-    """Check shapes and dtypes, and flatten (N,), (N, C) or (N, C, ...) to (M, C).
-
-    If ``num_classes`` is None, any number of classes is accepted. Values are not checked.
-    """
+    """Check shapes and dtypes (C only if ``num_classes`` is given); flatten (N,), (N, C) or (N, C, ...) to (M, C)."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     ignore = None if ignore is None else as_tensor(ignore, "ignore")
     if not preds.is_floating_point():
@@ -138,7 +135,6 @@ def flatten_soft(
 
 
 def _by_class(tensor: Tensor) -> Tensor:
-    """Reshape (N,), (N, C) or (N, C, ...) to (M, C)."""
     if tensor.ndim == 1:
         return tensor.unsqueeze(1)
     return tensor if tensor.ndim == 2 else tensor.movedim(1, -1).reshape(-1, tensor.shape[1])

@@ -26,7 +26,7 @@ BinSpan = Literal["data", "unit"]
 
 
 class MeasuredProbabilities(NamedTuple):
-    """B bins in ascending order, and the generalized means of the rates in them; all float64 (float32 on MPS)."""
+    """B bins of probabilities, ascending, and the generalized means of their rates; all float64 (float32 on MPS)."""
 
     means: ProbabilityMeans
     low: Tensor
@@ -45,12 +45,12 @@ class MeasuredProbabilities(NamedTuple):
 
 
 def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) -> Tensor:
-    """Compute the slope of measured against reported probabilities; above 1 is underconfident, below 1 overconfident.
+    """Compute the slope of measured over reported probabilities; above 1 is underconfident, below 1 overconfident.
 
     .. math:: (D_{measured} - R_{measured}) / (D_{reported} - R_{reported})
 
-    D is the decisiveness (arithmetic mean), and R the robustness (mean with power -2/3). The slope is NaN if the
-    reported D and R are equal. For few samples it is biased upwards, because noisy rates spread the measured means.
+    D is the decisiveness (arithmetic mean), and R the robustness (generalized mean with power -2/3). If the reported D
+    and R are equal, the slope is NaN. For few samples it is too high on average, because noise spreads the rates.
 
     References:
         George, Barrera, Nelson, arXiv:2006.00058, Eq. 3.
@@ -63,7 +63,7 @@ def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) ->
 def measure_terms(
     terms: RowTerms, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
-    """Divide the probabilities of true classes, ``terms``, into bins; return the bins and the means of their rates."""
+    """Divide ``terms``, the probabilities of true classes, into bins; return the bins and the means of their rates."""
     kept, samples, wide = terms.labels.counted, terms.samples, widest_float(terms.term.device)
     labels = Labels(terms.labels.target[kept], terms.labels.raw[kept], terms.labels.num_classes)
     samples = Samples(samples.scores[kept], labels, samples.scale)
@@ -83,17 +83,17 @@ def measure_terms(
 
 
 class _Histogram(NamedTuple):
-    """The number of true classes for each probability: V distinct values or histogram cells, ascending; (V,) each."""
+    """The number of samples whose true class has each probability: V values or cells, ascending; (V,) each."""
 
     middle: Tensor
     low: Tensor
     high: Tensor
     correct: Tensor
-    """The number of true classes with each probability, int64."""
+    """The number of samples whose true class has this probability, int64."""
 
 
 class _Bins(NamedTuple):
-    """A partition of probabilities: cells fuller than the average bin ("singular" cells), and bins for the rest."""
+    """A partition of probabilities: "singular" cells, which hold more than an average bin, and bins for the rest."""
 
     width: float
     rank: Tensor
@@ -109,7 +109,7 @@ class _Bins(NamedTuple):
         return int(self.rank.max()) + 1 + len(self.starts)
 
     def owner(self, probs: Tensor) -> Tensor:
-        """Return the index of each probability's singular cell or, after these, bin; ``number`` if it is in none."""
+        """Return the index of each probability's singular cell or bin (cells come first); `number` if it is in none."""
         rank = self.rank[(probs / self.width).long().clamp(0, len(self.rank) - 1)]
         index = torch.bucketize(probs, self.starts, right=True) - 1
         is_in_bin = (index >= 0) & (probs <= self.last)
@@ -125,7 +125,7 @@ def _measure(
     delta: float | None,
     span: BinSpan,
 ) -> MeasuredProbabilities:
-    """Choose bins and singular cells (fuller than a bin), and count true classes; ``count_others`` counts others."""
+    """Choose `_Bins`, and count true classes and (with ``count_others``) other classes in them; compute the means."""
     wide, total, width = histogram.low.dtype, int(histogram.correct.sum()), delta or 1.0
     cell = (histogram.middle / width).long().clamp(0, round(1 / width) - 1)
     cell_counts = histogram.correct.new_zeros(round(1 / width)).index_add_(0, cell, histogram.correct)
@@ -169,14 +169,14 @@ def check_bins(epsilon: float, n_bins: int, delta: float | None, span: str) -> N
 
 
 def grid_size(cells: int) -> int:
-    """Return the number of cells of a histogram with ``cells`` equal cells, once the lowest cell is divided."""
+    """Return the number of histogram cells: ``cells`` equal ones, the lowest of which is divided into `LOW_CELLS`."""
     return LOW_CELLS + cells - 1
 
 
 def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: int) -> tuple[Tensor, Tensor]:
     """Count the probabilities of true and of other classes in each histogram cell: int64 (grid_size,) each.
 
-    ``probs`` are (M, C), and ``counted`` (M,) are the samples to count. An accelerator is not synchronized.
+    ``probs`` are (M, C), and ``counted`` (M,) marks the samples to count. An accelerator is not synchronized.
     """
     scaled = probs.nan_to_num(0).to(widest_float(probs.device)) * cells
     log_cell = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS).floor().long() + LOW_CELLS
@@ -192,7 +192,7 @@ def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: i
 def measure_counts(
     correct: Tensor, incorrect: Tensor, cells: int, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
-    """Return the bins and means from counts per histogram cell (grid_size,). 1 / ``delta`` must divide ``cells``."""
+    """Compute bins and means from the counts of each histogram cell, (grid_size,); 1 / ``delta`` divides ``cells``."""
     edges = _edges(cells, correct.device)
     histogram = _Histogram((edges[:-1] + edges[1:]) / 2, edges[:-1], edges[1:], correct)
 
@@ -237,14 +237,13 @@ def generalized_mean_curve(
 ) -> MeanCurve:
     """Compute the generalized means of reported and measured probabilities for several powers; higher is better.
 
-    The means rise with the power: from robustness (-2/3) over geometric accuracy (0) to decisiveness (1). If the
-    reported mean is below the measured mean, the classifier is underconfident at that power.
+    The means rise with the power; the powers -2/3, 0 and 1 give robustness, geometric accuracy and decisiveness. If the
+    reported mean of a power is below the measured mean, the classifier is underconfident at this power.
 
-    ``powers`` are R finite numbers. ``epsilon`` is the smallest value of probabilities and rates; smaller ones are
-    raised to it. The other arguments and errors are those of `probability_accuracy`.
+    ``powers`` are R finite numbers. The other arguments, measured rates and errors are as in `probability_accuracy`.
 
     Returns:
-        The curve; NaN without samples.
+        The means for each of ``powers``; NaN without samples.
 
     References:
         George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
@@ -289,10 +288,10 @@ def probability_accuracy(
     r"""Compute geometric accuracy, decisiveness and robustness, reported and measured, and the slope between them.
 
     Reported means are those of `geometric_accuracy`, `decisiveness` and `robustness`; the slope is `calibration_slope`.
-    For the measured means, the probabilities of the true classes are divided into bins of equal population. A cell of
-    width ``delta`` with more of these probabilities than a bin becomes a separate bin (a singularity, mostly at 1).
-    A bin with :math:`n_b` of the :math:`N` probabilities of true classes, and :math:`m_b` of those of other classes,
-    has the rate :math:`f_b = n_b / (n_b + m_b)`. The measured mean with power r is
+    For the measured means, the probabilities of the true classes are divided into bins of equal population. If a cell
+    of width ``delta`` holds more of these probabilities than such a bin, the cell becomes a bin of its own (a
+    singularity, mostly at 1). A bin with :math:`n_b` of the :math:`N` probabilities of true classes, and :math:`m_b` of
+    those of other classes, has the rate :math:`f_b = n_b / (n_b + m_b)`. The measured mean with power r is
 
     .. math:: M_r = \left( \frac{1}{N} \sum_b n_b \max(f_b, \epsilon)^r \right)^{1/r}
 
@@ -305,25 +304,24 @@ def probability_accuracy(
         from_logits: Whether ``preds`` are logits rather than probabilities; never guessed from the values.
         epsilon: The smallest value of probabilities and rates, in [0, 1); smaller values are raised to it.
         n_bins: The maximum number of bins; there are never more bins than samples.
-        delta: The width of a cell, 1 divided by a whole number; None for no singularities.
-        span: ``"data"`` leaves out probabilities of wrong classes outside the range of those of true classes.
-            ``"unit"`` extends the outer bins to 0 and 1 (but not singularities).
-        cells: None for exact bins; or the number of histogram cells of [0, 1], a multiple of 1 / delta.
+        delta: The width of cells that can become singularities, 1 divided by a whole number; None for no singularities.
+        span: With ``"data"``, probabilities of wrong classes do not count if they are outside the range of the
+            probabilities of true classes. ``"unit"`` extends the outer bins (but not singularities) to 0 and 1.
+        cells: None for exact bins. For bins from a histogram: its number of cells, a multiple of 1 / ``delta``.
         ignore_index: Label of samples to leave out.
 
     Returns:
         Float64 scalars by name (float32 on MPS), NaN without samples: ``geometric_accuracy``, ``decisiveness`` and
         ``robustness``, each with the prefixes ``reported_`` and ``measured_``, in [0, 1], higher is better; and
-        ``slope``, above 1 if the classifier is underconfident, below 1 if overconfident. There is no
-        ``sample_weight``, because bins of equal population count samples.
+        ``slope``, above 1 if the classifier is underconfident, below 1 if overconfident.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
-        arXiv:2006.00058, Sections 3 and 4. The paper does not specify the bin of ties (here the upper bin), the
-        treatment of wrong classes outside the bins (here by ``span``), or the number of bins (``n_bins``).
+        arXiv:2006.00058, Sections 3 and 4. The paper does not specify the bin of a probability on an edge (here the
+        upper bin), the treatment of wrong classes outside the bins (here ``span``), or the number of bins.
 
     Example:
         >>> import torch

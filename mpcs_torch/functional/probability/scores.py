@@ -26,7 +26,7 @@ GEOMETRIC, DECISIVE, ROBUST = POWERS = (0.0, 1.0, -2 / 3)
 
 
 class ProbabilityMeans(NamedTuple):
-    """Three generalized means of probabilities: scalars in [0, 1], ascending from robustness to decisiveness."""
+    """Three generalized means of probabilities: scalars in [0, 1]; robustness is lowest, decisiveness is highest."""
 
     geometric_accuracy: Tensor
     decisiveness: Tensor
@@ -40,10 +40,10 @@ def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Ten
         M_0 = \exp \frac{1}{N} \sum_i \log \max(c_i, \epsilon)
 
     Args:
-        probs: ``(N,)`` probabilities of the true classes, floating point.
+        probs: ``(N,)`` probabilities c of the true classes, floating point.
         power: r, finite. Lower powers give more weight to small probabilities.
-        epsilon: The smallest probability, in [0, 1); smaller ones are raised to it. With 0, one probability of 0 makes
-            means with r <= 0 zero.
+        epsilon: The smallest probability, in [0, 1); smaller ones are raised to it. With ``epsilon`` 0 and r <= 0, a
+            single probability of 0 makes the mean 0.
 
     Raises:
         ValueError: If a setting, a dtype or a value breaks its rule above.
@@ -186,7 +186,7 @@ def means_from_probs(probs: Tensor, weights: Tensor, epsilon: float) -> Probabil
 
 
 def power_sums(probs: Tensor, weights: Tensor, epsilon: float) -> Tensor:
-    """Return the weighted sums of ``probs``, at least ``epsilon``, to the powers 0 (logarithms), 1 and -2/3: (3,)."""
+    """Return weighted sums (3,) of log p, p and p^(-2/3), where p are ``probs`` clamped to >= ``epsilon``."""
     powers = [floored_powers(probs, power, epsilon) for power in POWERS]
     return torch.stack([torch.where(weights > 0, weights * power, 0.0).sum() for power in powers])  # 0 * inf is NaN
 
@@ -296,8 +296,8 @@ def cross_entropy(
 
     .. math:: \frac{1}{N} \sum_n -\log p_{n y_n}
 
-    This is `torch.nn.functional.cross_entropy`, summed in float64; probabilities are accepted too. ``normalized``
-    states that logits are log-probabilities, which saves a `log_softmax`. The other arguments and errors are those of
+    This is `torch.nn.functional.cross_entropy`, summed in float64; probabilities are accepted too. Set ``normalized``
+    if the logits are log-probabilities: this saves a `log_softmax`. The other arguments and errors are those of
     `geometric_accuracy`, without ``epsilon``.
 
     Returns:
@@ -314,7 +314,7 @@ def cross_entropy(
 
 
 def entropy_scale(*, from_logits: bool, normalized: bool) -> Scale:
-    """Return "log_probs" if ``normalized``, else "logits" or "probs"; ``normalized`` needs ``from_logits``."""
+    """Return "log_probs" if ``normalized`` (only valid with ``from_logits``), else the `input_scale`."""
     if normalized and not from_logits:
         raise ValueError("normalized=True needs from_logits=True: it declares logits to be log-probabilities.")
     return "log_probs" if normalized else "logits" if from_logits else "probs"

@@ -11,7 +11,7 @@ from mpcs_torch.functional.inputs.faults import raise_first
 
 
 class ClassCounts(NamedTuple):
-    """The weighted numbers of right decisions, of samples and of decisions for each class."""
+    """For each class, the weighted numbers of correct decisions, of samples of the class, and of decisions for it."""
 
     counts: Tensor
     """(..., 3, C): right decisions, samples, decisions, float64 (float32 on MPS). Faster than three tensors."""
@@ -39,7 +39,7 @@ def class_counts(confusion: Tensor) -> ClassCounts:
 
 
 def count_classes(decisions: Decisions) -> ClassCounts:
-    """Count right decisions, samples and decisions per class: (3, C), or (B, 3, C) if the samples are in B bins."""
+    """Count the correct decisions, samples and decisions of each class: (3, C), or (B, 3, C) with B bins."""
     labels, predicted = decisions.labels, decisions.predicted
     true, size = labels.target, labels.num_classes
     sums = [labels.sum_by(true, size, predicted == true), labels.sum_by(true, size), labels.sum_by(predicted, size)]
@@ -111,7 +111,7 @@ def accuracy(
 ) -> Tensor:
     """Compute the share of right decisions; in [0, 1], higher is better.
 
-    The average accuracy of `multiclass_quality_metrics` is defined differently.
+    It differs from the ``average_accuracy`` of `multiclass_quality_metrics`.
 
     Args:
         preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
@@ -148,7 +148,7 @@ def class_error_rates(
     num_classes: int,
     ignore_index: int | None = None,
 ) -> Tensor:
-    """Compute the share of the samples of each class that are misclassified; in [0, 1], lower is better.
+    """Compute for each class the share of its samples that are misclassified; in [0, 1], lower is better.
 
     Arguments and errors are those of `accuracy`. Without ``target``, ``preds`` must be a ``(C, C)`` confusion matrix of
     counts or weights, whose rows are the true classes.
@@ -182,8 +182,8 @@ def macro_f1(
     .. math:: \frac{1}{|K|} \sum_{c \in K} \frac{2 tp_c}{2 tp_c + fp_c + fn_c}
 
     This is the macro F1 of torchmetrics and scikit-learn. K are the classes that occur in labels or decisions. The
-    macro F of `multiclass_quality_metrics` is the F score of macro precision and macro recall. Arguments, result and
-    errors are those of `accuracy`.
+    ``macro_fscore`` of `multiclass_quality_metrics` is another value: the F score of macro precision and macro recall.
+    Arguments, result and errors are those of `accuracy`.
 
     Example:
         >>> macro_f1(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
@@ -217,7 +217,7 @@ def matthews_correlation(
     Arguments and errors are those of `accuracy`.
 
     Returns:
-        A float64 scalar (float32 on MPS); 0 where the equation is 0 / 0, as when only one class is predicted.
+        A float64 scalar (float32 on MPS); 0 if the equation is 0 / 0, for example if only one class is predicted.
 
     References:
         Gorodkin: Comparing two K-category assignments by a K-category correlation coefficient, 2004, Eq. 8.
@@ -271,13 +271,14 @@ def multiclass_quality_metrics(
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
         beta: Weight > 0 of recall against precision in F scores.
-        zero_division: The precision of a class that is never predicted, and the recall of an absent class: NaN
-            (as in oneDAL; the means are then NaN), 0 or 1. If precision = recall = 0, F is 0, or NaN for NaN.
+        zero_division: The precision of a class that is never predicted, and the recall of an absent class: NaN (as in
+            oneDAL; then the macro values are NaN), 0 or 1. With precision = recall = 0, an F score is NaN if
+            ``zero_division`` is NaN, else 0.
         ignore_index: Label of samples to leave out.
 
     Returns:
-        Float64 scalars in [0, 1] by name (float32 on MPS); without samples ``zero_division``, or NaN. Lower is
-        better for error rates, and higher for the others.
+        Float64 scalars in [0, 1] by name (float32 on MPS). Lower is better for error rates, and higher for the others.
+        Without samples, ``average_accuracy`` and ``error_rate`` are NaN, and precision and recall ``zero_division``.
 
     Raises:
         ValueError: If a setting, a shape, a dtype or a value breaks its rule above.

@@ -57,7 +57,7 @@ def _intersection(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Te
 
 
 def score_from_sums(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:
-    """Return the F score (...), or (..., C) for the average "none". ``beta`` 0 gives precision, and inf recall."""
+    """Return the F score (...), or (..., C) if ``average`` is "none"; precision if ``beta`` is 0, recall if inf."""
     actual_share = 1.0 if beta == float("inf") else beta**2 / (1 + beta**2)
     pooled = SoftSums(*(field.sum(-1) for field in sums)) if average == "micro" else sums
     mass = actual_share * pooled.actual + (1 - actual_share) * pooled.predicted
@@ -166,12 +166,12 @@ def best_f_thresholds(
 ) -> FThresholds:
     r"""Compute for each class the threshold of predictions with the highest F score against labels above 0.5.
 
-    All distinct predictions are tried, so the maximum is exact. Of several intervals of optimal thresholds, the widest
-    bounded interval is used (the lowest in a tie), and its middle is returned. The threshold is -inf if the only
-    optimal interval has no lower end. A class without a label above 0.5 gets the threshold +inf and the F score NaN.
+    All distinct predictions are tried, so the maximum is exact. If several intervals of thresholds reach it, the middle
+    of the widest bounded interval is returned (of the lowest in a tie). If a single interval reaches it and has no
+    lower end, the threshold is -inf. A class without a label above 0.5 gets the threshold +inf and the F score NaN.
 
-    The F score on the same data is optimistic: choose thresholds on development data, and evaluate with `hard_f1` on
-    other data. Thresholds per class can lower micro F. Arguments and errors are those of `soft_fbeta`.
+    The returned F score is optimistic: choose thresholds on development data, and evaluate them with `hard_f1` on other
+    data. Thresholds per class can give a lower micro F than one threshold. Arguments and errors are as in `soft_fbeta`.
 
     References:
         Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
@@ -230,7 +230,7 @@ def soft_precision(
 ) -> Tensor:
     r"""Compute the soft precision :math:`\sum T(p, y) / \sum p`; in [0, 1], higher is better.
 
-    The sums are over predictions p and labels y, and T is ``t_norm``. All else is as in `soft_fbeta`.
+    The sums are over predictions p and labels y. T, the other arguments, result and errors are those of `soft_fbeta`.
 
     Example:
         >>> import torch
@@ -253,7 +253,7 @@ def soft_recall(
 ) -> Tensor:
     r"""Compute the soft recall :math:`\sum T(p, y) / \sum y`; in [0, 1], higher is better.
 
-    The sums are over predictions p and labels y, and T is ``t_norm``. All else is as in `soft_fbeta`.
+    The sums are over predictions p and labels y. T, the other arguments, result and errors are those of `soft_fbeta`.
 
     Example:
         >>> import torch
@@ -302,20 +302,20 @@ def soft_fbeta(
 
     .. math:: F_\beta = \frac{(1 + \beta^2) \sum T(p, y)}{\beta^2 \sum y + \sum p}, \quad T(p, y) = \min(p, y)
 
-    The sums are over predictions p and labels y. If all p and y are 0 or 1, the value is the usual F score. With the
-    minimum as T, the value is 1 exactly if predictions equal labels; other choices of ``t_norm`` do not ensure this.
-    The value is differentiable except where a prediction equals its label.
+    The sums are over predictions p and labels y. If all p and y are 0 or 1, the value is the usual F score. With
+    ``t_norm="minimum"``, as in the equation, the value is 1 if and only if all predictions equal their labels; the
+    other functions T do not ensure this. The value is differentiable except where a prediction equals its label.
 
     Args:
         preds: ``(N,)`` for one class, or ``(N, C)`` or ``(N, C, ...)``, floating point in [0, 1]. Further dimensions
             (time, space) count as samples.
         target: The soft labels, of the same shape, floating point, integer or bool, in [0, 1].
         sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of the samples. Default: 1.
-        ignore: The shape of ``preds``, bool: True for each value to leave out.
+        ignore: Bool, in the shape of ``preds``: True for each value to leave out.
         num_classes: C; 1 for predictions of shape ``(N,)``.
         beta: Weight > 0 of recall against precision.
-        average: ``"micro"`` pools all classes; ``"macro"`` is the mean of the classes' values; ``"weighted"`` weighs
-            this mean by the sum of the labels of each class; ``"none"`` returns one value per class.
+        average: ``"micro"`` pools all classes; ``"macro"`` is the mean of the values of all classes; ``"weighted"``
+            weighs this mean by the sum of the labels of each class; ``"none"`` returns one value per class.
         zero_division: The value of 0 / 0: 0, 1 or NaN.
         t_norm: The function T: ``"minimum"``, ``"product"``, or ``"lukasiewicz"``, which is max(p + y - 1, 0).
 
@@ -398,12 +398,12 @@ def soft_kl_divergence(
 ) -> Tensor:
     r"""Compute the mean binary Kullback-Leibler divergence of predictions from soft labels; in nats, lower is better.
 
-    0 is perfect. The sum is over all n pairs of a prediction p and a label y, of all samples and classes:
+    0 is perfect. The sum is over the n pairs of a prediction p and its label y, one for each sample and class:
 
     .. math:: \frac{1}{n} \sum y \log \frac{y}{p} + (1 - y) \log \frac{1 - y}{1 - p}
 
-    Predictions are clamped to [epsilon, 1 - epsilon], with ``epsilon`` from 0 to below 1/2. With 0, a prediction of 0
-    or 1 with a different label makes the mean infinite. Other arguments and errors are those of `soft_fbeta`.
+    Predictions are clamped to [epsilon, 1 - epsilon], with 0 <= ``epsilon`` < 1/2. If ``epsilon`` is 0, a prediction of
+    0 or 1 that differs from its label makes the mean infinite. Other arguments and errors are those of `soft_fbeta`.
 
     Returns:
         A float64 scalar (float32 on MPS), with gradients; NaN if every element is ignored.
@@ -424,7 +424,7 @@ def soft_kl_divergence(
 
 
 def divergence_sums(samples: SoftSamples, epsilon: float) -> WeightedSum:
-    """Sum the divergences of predictions from labels, and their weights, without synchronizing an accelerator."""
+    """Sum the weighted divergences of predictions from labels, and the weights; do not wait for an accelerator."""
     wide = widest_float(samples.preds.device)  # 1 - 1e-8 is 1 in float32
 
     def divergences(chunk: SoftSamples) -> tuple[Tensor]:
@@ -444,6 +444,6 @@ def check_epsilon(epsilon: float) -> None:
 
 
 def _divergence(p: Tensor, y: Tensor) -> Tensor:
-    """Return y log(y / p) for each pair; if y is 0, the value and its gradient are 0 for every p."""
+    """Return y log(y / p) for each pair of elements; where y is 0, the value and its gradient are 0 for any p."""
     is_positive = y > 0
     return y * (torch.where(is_positive, y, 1.0).log() - torch.where(is_positive, p, 1.0).log())
