@@ -22,9 +22,9 @@ from mpcs_torch.functional.detection.errors import count_errors, hull_vertices
 
 
 def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tensor, Tensor]:
-    """Return the weights (S,) and the bias, float64, that map ``scores`` (N, S) of S systems to log-likelihood ratios.
+    """Fit weights (S,) and a bias, float64, that map ``scores`` (N, S) of S systems to log-likelihood ratios.
 
-    ``is_target`` (N,) is bool. Constant scores get the weight 0. Perfectly correlated systems divide one weight.
+    ``is_target`` (N,) is bool. Constant scores get the weight 0. Perfectly correlated systems share a single weight.
 
     Raises:
         ValueError: If there is no finite optimum.
@@ -64,8 +64,8 @@ class LogisticCalibration(nn.Module):
     is `cllr` times the natural logarithm of 2. Before `fit`, scores are returned unchanged (scale 1, bias 0).
 
     Args:
-        p_target: The prior probability of a target, in (0, 1), which weights the errors. Choose a value near the
-            effective prior of the application.
+        p_target: The prior probability p of a target in the equation, in (0, 1). Choose a value near the effective
+            prior of the application.
 
     Raises:
         ValueError: If ``p_target`` is not in (0, 1).
@@ -134,12 +134,12 @@ class LogisticFusion(nn.Module):
     r"""Combine the scores of S systems for a trial to one natural-log likelihood ratio.
 
     The ratio is :math:`w_1 s_1 + \dots + w_S s_S + b`. The weights and the bias minimize the prior-weighted cross
-    entropy of `LogisticCalibration` (the case S = 1). Fit them on trials that no system was trained on.
-    Before `fit`, the ratio is the mean of the scores (weights 1 / S, bias 0).
+    entropy, as in `LogisticCalibration`. Call `fit` with trials on which no system was trained. Before `fit`, the ratio
+    is the mean of the scores (weights 1 / S, bias 0).
 
     Args:
         num_systems: The number S of systems, at least 1.
-        p_target: The prior probability of a target, in (0, 1), which weights the errors.
+        p_target: The prior probability of a target, in (0, 1), as in `LogisticCalibration`.
 
     Raises:
         ValueError: If a setting breaks its rule above.
@@ -182,7 +182,7 @@ class LogisticFusion(nn.Module):
         ``preds`` has shape ``(N, S)``; ``target`` and the errors are those of `LogisticCalibration.fit`.
 
         Warns:
-            CalibrationWarning: If a weight is negative. This is common if systems are highly correlated; drop one.
+            CalibrationWarning: If a weight is negative. If the cause is highly correlated systems, drop one of them.
         """
         self._check(preds)
         systems, labels = zip(*(labelled_trials(scores, target) for scores in preds.unbind(dim=1)), strict=True)
@@ -206,8 +206,9 @@ class PAVCalibration(nn.Module):
     the probability is interpolated linearly; it is constant below the lowest and above the highest score. The ratio is
     the log odds of this probability, minus the log odds of targets in the fitted data.
 
-    On the fitted data, the `cllr` of the ratios equals `min_cllr`. A block without targets has the ratio -inf, and one
-    without non-targets +inf; if such a ratio is wrong, `cllr` is infinite. With few trials, use `LogisticCalibration`.
+    On the fitted data, the `cllr` of the ratios equals `min_cllr`. A block without targets has the ratio -inf, and a
+    block without non-targets +inf. If a new target gets -inf, or a new non-target +inf, `cllr` is infinite. With few
+    trials, use `LogisticCalibration`.
 
     References:
         Brummer, du Preez: Application-independent evaluation of speaker detection, 2006, Section 6.

@@ -37,11 +37,11 @@ MIN_CLUSTERS = 10
 
 
 class LabelShiftWarning(UserWarning):
-    """A warning that unlabelled samples differ from validation in more than class frequencies: discard the estimate."""
+    """A warning that samples differ from validation in more than class frequencies, so the estimate is invalid."""
 
 
 class Share(NamedTuple):
-    """The joint frequency ``prior`` of some classes, with an interval; its ends are NaN with too few samples."""
+    """The joint frequency ``prior`` of some classes, and its interval; ``low`` and ``high`` are NaN if it has none."""
 
     prior: float
     low: float
@@ -54,7 +54,7 @@ class Share(NamedTuple):
 
     @property
     def interval(self) -> str:
-        """The interval as text, rounded to two significant digits of its width; "too few samples" without one."""
+        """The interval as text, with two digits of its width; "too few samples" if there is no interval."""
         return f"{self._rounded(self.low)} to {self._rounded(self.high)}" if self.width < inf else "too few samples"
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class PriorEstimate(NamedTuple):
     """Joint frequencies by tuple of class indices: single classes, or merged classes if intervals were too wide."""
 
     def problem(self, names: Sequence[str]) -> str:
-        """Return a sentence that says why not to use the priors, with the class ``names``; empty if usable."""
+        """Return a reason not to use the priors, a sentence with class ``names``; empty if the priors are usable."""
         if self.p_value < LEVEL:
             return f"the samples of a class do not look the same as in validation (p = {self.p_value:.2g})"
         if len(self.told_apart) == len(self.priors):
@@ -116,17 +116,18 @@ def estimate_priors(
 ) -> PriorEstimate:
     r"""Estimate class frequencies of unlabelled samples, with intervals, and test for label shift.
 
-    Label shift means that class frequencies differ from validation, but the samples of each class look the same. Then
-    any statistic :math:`g(x)` with C values has the mean :math:`\sum_c w_c E[g \mid c]`, if w are the class priors.
-    Let row c of the matrix A be the mean of g over the validation samples of class c. Then the mean of
-    :math:`h(x) = g(x) A^{-1}` over the unlabelled samples is an unbiased estimate of w.
+    Label shift means that class frequencies differ from validation, but the samples of each class look the same. Let w
+    be the class priors of the unlabelled samples. Then a statistic :math:`g(x)` with C values has the expected value
+    :math:`\sum_c w_c E[g \mid c]`. Let row c of the matrix A be the mean of g over the validation samples of class c.
+    Then the mean of :math:`h(x) = g(x) A^{-1}` over the unlabelled samples is an unbiased estimate of w.
 
-    The variance includes the errors of both samples (delta method). The interval inverts the score test; without errors
-    in validation, this is Wilson's interval. With clusters, the variance is multiplied by a design effect: the variance
-    of cluster sums, divided by the variance without clusters. Student's distribution then gives the quantile.
+    The variance of the estimate includes the sampling errors of A and of the mean of h (delta method). An interval has
+    all frequencies that a score test does not reject; if A were exact, this would be Wilson's interval. With clusters,
+    the variance is multiplied by a design effect: the variance of cluster sums, divided by the variance that samples
+    would have without clusters. The quantile is then that of Student's distribution.
 
-    The test of label shift compares the mean ranks of each class's probabilities with those expected for w. It cannot
-    detect a change that leaves the probabilities the same.
+    The test of label shift ranks the probabilities of each class among those of validation, and compares the mean rank
+    of unlabelled samples with the one expected for w. It cannot detect a change that leaves the probabilities equal.
 
     Args:
         preds: ``(N, C)`` finite logits of validation samples unseen in training. For probabilities, use their
@@ -134,11 +135,12 @@ def estimate_priors(
         target: ``(N,)`` integer class indices in ``[0, C)``; at least two samples of each class.
         unlabelled: ``(M, C)`` finite logits of the deployment. Samples must be independent, except within a cluster.
         method: ``"em"``: g is the class probabilities under priors estimated by EM (expectation maximization).
-            ``"black_box"``: g is the most probable class, so A is the confusion matrix, with less information.
+            ``"black_box"``: g is the most probable class (one-hot), which has less information; A is then the
+            confusion matrix.
         confidence: The confidence of each interval, in (0, 1).
         clusters: ``(N,)`` cluster names of the validation samples (the patient, for example). Keep all samples of a
             cluster, because frequencies are counted per sample.
-        unlabelled_clusters: ``(M,)`` cluster names of the unlabelled samples. A validation cluster may occur again.
+        unlabelled_clusters: ``(M,)`` cluster names of the unlabelled samples. They may include names in ``clusters``.
         class_groups: Groups of classes to estimate in addition, by name: ``{"referable": [2, 3, 4]}`` for example.
 
     Raises:
@@ -151,7 +153,7 @@ def estimate_priors(
         Saerens, Latinne, Decaestecker: Adjusting the Outputs of a Classifier to New a Priori Probabilities, 2002 (EM).
         Lipton, Wang, Smola: Detecting and Correcting for Label Shift with Black Box Predictors, ICML 2018.
         Alexandari, Kundaje, Shrikumar: Maximum Likelihood with Bias-Corrected Calibration is Hard-To-Beat at Label
-        Shift Adaptation, ICML 2020. Deviation: multiplication by the inverse of A after EM, against calibration errors.
+        Shift Adaptation, ICML 2020. Deviation: after EM, the inverse of A corrects errors of the calibration.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -204,7 +206,7 @@ def estimate_priors(
 
 
 class _Design(NamedTuple):
-    """The classes of N validation samples, and the clusters of these and M unlabelled samples; there are C classes."""
+    """The classes (C in number) of N validation samples, and the clusters of these and of M unlabelled samples."""
 
     target: Tensor
     """(N,), int64: the class of each validation sample."""
@@ -227,7 +229,10 @@ class _Design(NamedTuple):
         return values.new_zeros(int(self.codes.max()) + 1, values.shape[1]).index_add_(0, self.codes, values)
 
     def corrected(self, values: Tensor) -> Tensor:
-        """Return ``values`` (N + M, G) times sqrt(k / (k - 1)), for unbiased variances; k counts a class's clusters."""
+        """Return ``values`` (N + M, G) times sqrt(k / (k - 1)), which makes variances unbiased.
+
+        k is the number of clusters of the sample's class or, for an unlabelled sample, of all unlabelled samples.
+        """
         return values * (self.clusters / (self.clusters - 1.0)).sqrt().to(values)[self.strata].unsqueeze(1)
 
 
@@ -238,7 +243,7 @@ def _design(
     others: Sequence[object] | Tensor | None,
     unlabelled: int,
 ) -> _Design:
-    """Check cluster names, and return the `_Design`; a name in both ``clusters`` and ``others`` means one cluster."""
+    """Check cluster names, and return the `_Design`; the same name in ``clusters`` and ``others`` is one cluster."""
     known, classes = len(target), len(counts)
     if (clusters is None) != (others is None):
         raise ValueError("clusters and unlabelled_clusters must be given together, but only one was.")
@@ -285,7 +290,7 @@ def _calibrated(samples: LabelledLogits, deployed: Tensor) -> tuple[Tensor, Tens
 
 
 def _em_priors(probs: Tensor, shares: Tensor) -> Tensor:
-    """Return the maximum-likelihood priors (C,) by EM; ``probs`` (M, C) are probabilities under priors ``shares``."""
+    """Return maximum-likelihood priors (C,) by EM; ``probs`` (M, C) are posteriors for the priors ``shares`` (C,)."""
     priors = shares
     for _ in range(EM_STEPS):
         shifted = shift_priors(probs, training_priors=shares, priors=priors)
@@ -304,7 +309,7 @@ def _above_0(priors: Tensor, unlabelled: int) -> Tensor:
 
 
 class _Mixture(NamedTuple):
-    """Class indicators (estimates of one-hot classes) of all samples, and the class frequencies from indicators."""
+    """Class indicators (estimates of the one-hot class) of all samples, and the class frequencies that follow."""
 
     known: Tensor
     """(N, C): the indicators of the validation samples."""
@@ -324,10 +329,11 @@ class _Mixture(NamedTuple):
         return Share(1.0, 1.0, 1.0) if part.all() else Share(centre.item(), low.item(), high.item())
 
     def usable_partition(self, shares: Sequence[Share], confidence: float) -> dict[tuple[int, ...], Share]:
-        """Merge classes until all intervals are narrow enough; return the frequency of each group, by class indices.
+        """Merge classes until all intervals are narrow enough; return the joint frequency of each group of classes.
 
-        ``shares`` has the frequency of each class. The group with the widest interval is merged with the group that is
-        confused most with it; a group whose interval is also too wide is preferred.
+        The keys of the result are tuples of class indices; ``shares`` are the frequencies of single classes. In each
+        step, the group with the widest interval is merged with the group with which it is confused most. If other
+        groups have too wide intervals, only they are considered.
         """
         covariance, parts = self.design.sums(self.errors).T.cov(), [*torch.eye(len(shares)).to(self.priors)]
         shares = [*shares]
@@ -342,10 +348,10 @@ class _Mixture(NamedTuple):
         return {tuple(part.nonzero().flatten().tolist()): share for part, share in zip(parts, shares, strict=True)}
 
     def intervals(self, parts: Tensor, centres: Tensor, confidence: float) -> tuple[Tensor, Tensor]:
-        """Return the lower and upper ends (G,) of the frequency intervals of G groups of classes.
+        """Return the lower and the upper ends, (G,) each, of intervals of the joint frequencies of G groups of classes.
 
-        A row of ``parts`` (G, C) is 1 for the classes of a group, else 0; ``centres`` (G,) are the estimates. The
-        interval has all frequencies t with (centre - t)^2 <= q^2 variance(t), for the quantile q.
+        Row g of ``parts`` (G, C) is 1 for the classes of group g, else 0; ``centres`` (G,) are the estimates. An
+        interval consists of all frequencies t with (centre - t)^2 <= q^2 variance(t), where q is a quantile.
         """
         design, known, size = self.design, self.known @ parts.T, len(self.unknown)
         spread = design.means((known - parts.T[design.target]).square()).T  # a row per group, a column per true class
@@ -365,7 +371,7 @@ class _Mixture(NamedTuple):
         return low.clamp(0, 1).where(has_interval, torch.nan), high.clamp(0, 1).where(has_interval, torch.nan)
 
     def _scale(self, parts: Tensor, confidence: float) -> Tensor:
-        """Return the squared t quantile times the design effect, (G,), by row of ``parts``; inf below 10 clusters."""
+        """Return the squared t quantile times the design effect of G groups, (G,); inf for fewer than 10 clusters."""
         from scipy.special import stdtrit
 
         design, rows = self.design, self.errors @ parts.T
@@ -390,7 +396,8 @@ def _mixture(known: Tensor, unknown: Tensor, design: _Design) -> _Mixture:
 def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     """Return ranks of ``validation`` and ``deployment`` probabilities, (N, C + 1) and (M, C + 1), from -1/2 to 1/2.
 
-    Column c has the rank of class c among the validation samples. The ranks of rare classes are summed in column C.
+    Column c has the rank of each sample's probability of class c among those of the validation samples. Ranks for rare
+    classes are summed in column C instead.
     """
     in_order = validation.T.contiguous().sort(dim=1).values
     column = torch.where(counts >= MIN_RANKED, torch.arange(len(counts), device=counts.device), len(counts))
@@ -405,10 +412,10 @@ def _ranks(validation: Tensor, deployment: Tensor, counts: Tensor) -> tuple[Tens
 
 
 def _p_value(mixture: _Mixture, ranks: Tensor, others: Tensor) -> float:
-    """Return the p-value of Hotelling's test that mean ranks are as expected for the estimated class frequencies.
+    """Return the p-value of Hotelling's test that class frequencies explain the mean ranks of unlabelled samples.
 
-    ``ranks`` (N, K) are of validation, ``others`` (M, K) of unlabelled samples. The degrees of freedom are those of Nel
-    and van der Merwe (1986), because the covariance pools several samples.
+    ``ranks`` (N, K) are those of validation samples, and ``others`` (M, K) those of unlabelled samples. The degrees of
+    freedom follow Nel and van der Merwe (1986), because the covariance is a sum over several groups of samples.
     """
     from scipy.special import fdtrc
 

@@ -39,7 +39,7 @@ class LabelledLogits(NamedTuple):
 
 
 def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> LabelledLogits:
-    """Check and flatten logits ``preds`` (N, C, ...) and labels ``target`` (N, ...), at least one sample."""
+    """Check and flatten logits ``preds`` (N, C, ...) and labels ``target`` (N, ...), which must not be empty."""
     check_num_classes(num_classes)
     check_by_class(preds)
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
@@ -70,13 +70,13 @@ def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def in_float64(values: Tensor) -> Tensor:
-    """Return ``values`` as float64 without gradient; on the CPU if their device does not support float64."""
+    """Return ``values`` as float64 without gradient; move them to the CPU if their device has no float64."""
     has_float64 = widest_float(values.device) == torch.float64
     return values.detach().to(values.device if has_float64 else "cpu").double()
 
 
 def upcast_half(preds: Tensor) -> Tensor:
-    """Return ``preds``, as float32 if it has 16 bits; raise a ValueError unless ``preds`` is floating point."""
+    """Return floating-point ``preds``, as float32 if the dtype has 16 bits; raise a ValueError for other dtypes."""
     require(preds.is_floating_point(), "preds must be floating point scores", f"dtype {preds.dtype}")
     return preds.float() if preds.dtype in (torch.float16, torch.bfloat16) else preds
 
@@ -99,9 +99,9 @@ class Expansion(NamedTuple):
 def minimize(expand: Callable[[Tensor], Expansion], start: Tensor) -> Tensor | None:
     """Minimize a convex function by Newton's method from ``start`` (P,); return the minimum (P,), or None if not found.
 
-    ``expand`` returns the value and the derivatives of the function at a point (P,). The null space of its Hessian must
-    be the same at all points; the search does not move along this space. The search stops at a small step, not at a
-    small gradient: without a finite minimum, the gradient of a cross entropy vanishes, but Newton steps do not.
+    ``expand`` returns the value and the derivatives of the function at a point (P,). The null space of the Hessian must
+    be the same at all points; the search does not move along this space. The search ends when a step is small. A small
+    gradient is no sign of a minimum: without a finite minimum, the gradient of a cross entropy also vanishes.
     """
     point, here = start, expand(start)
     curvatures, directions = torch.linalg.eigh(here.hessian)
@@ -164,7 +164,7 @@ class TemperatureScaling(nn.Module):
         return scores / self.temperature.to(scores.dtype)
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
-        """Set the temperature to its optimum, computed in float64, or to 1 without an optimum; return self.
+        """Set the temperature to its optimum, computed in float64, or to 1 if there is no optimum; return self.
 
         Args:
             preds: ``(N, C)`` or ``(N, C, ...)`` logits, finite.
@@ -184,7 +184,7 @@ class TemperatureScaling(nn.Module):
 
 
 def _fit_temperature(samples: LabelledLogits) -> float | str:
-    """Return the optimal temperature, or a message why there is none."""
+    """Return the optimal temperature, or a message that says why no temperature is optimal."""
     centred = samples.logits - samples.logits.mean(dim=1, keepdim=True)
     spread = centred.abs().mean()
     if spread == 0:
@@ -278,7 +278,7 @@ class VectorScaling(nn.Module):
 
 
 def _fit_vector(samples: LabelledLogits) -> tuple[Tensor, Tensor] | str:
-    """Return the optimal scales (C,) and biases (C,), or a message why there are none."""
+    """Return the optimal scales (C,) and biases (C,), or a message that says why no finite values are optimal."""
     logits, target = samples
     classes = logits.shape[1]
     missing = (target.bincount(minlength=classes) == 0).nonzero().flatten().tolist()

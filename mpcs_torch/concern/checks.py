@@ -29,7 +29,7 @@ MAX_PROBLEMS = 20
 
 
 class Problem(NamedTuple):
-    """An error in the description of a `ConcernSpec`, and its place."""
+    """An error in the description of a `ConcernSpec`: a message, and the location of the error."""
 
     path: tuple[str | int, ...]
     """The field name, then list indices; empty if the problem concerns the whole spec."""
@@ -60,7 +60,7 @@ def class_names(classes: Sequence[str] | int) -> tuple[str, ...]:
 
 
 def decision_numbers(classes: Sequence[str], answers: Sequence[tuple[str, float]] = ()) -> dict[str, int]:
-    """Return the number of each decision, by name: classes from 0, then ``answers``; "refer" is -1 unless a class."""
+    """Map names of decisions to numbers: ``classes`` from 0, then ``answers``; "refer" is -1 if it is not a class."""
     numbers = {name: number for number, name in enumerate([*classes, *(answer for answer, _ in answers)])}
     numbers.setdefault(REFERRAL, -1)
     return numbers
@@ -85,7 +85,7 @@ def without_arrays(value: Any) -> Any:
 
 
 def find_problems(arguments: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield every problem of ``arguments``, the keyword arguments of `ConcernSpec`; values may have any type."""
+    """Yield every problem of ``arguments``, the unchecked keyword arguments of `ConcernSpec`."""
     classes, factor, concession = (arguments[name] for name in ("classes", "factor", "concession"))
     class_problems = list(_class_problems(classes))
     yield from class_problems
@@ -206,7 +206,7 @@ def _dangerous_problems(arguments: Mapping[str, Any], names: tuple[str, ...] | N
 
 
 def _off_diagonal(weights: object) -> Iterator[tuple[int, int, float]]:
-    """Yield the row, column and value of each off-diagonal number of the matrix ``weights``; skip other values."""
+    """Yield the row, column and value of each off-diagonal number in ``weights``; skip what is not a number."""
     for i, row in enumerate(weights if _is_list(weights) else []):
         for j, weight in enumerate(row if _is_list(row) else []):
             if i != j and is_number(weight):

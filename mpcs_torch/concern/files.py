@@ -45,10 +45,10 @@ def load_concern(path: str | Path) -> ConcernSpec:
 
 
 def load_concern_range(*paths: str | Path) -> ConcernRange:
-    """Read costs that are ranges, or the costs of several people, from one YAML file per person.
+    """Read the costs of one person or several people, which may be ranges, from one YAML file per person.
 
     Any cost in ``factor``, ``weights``, ``refer`` and ``answers`` may be a range, ``5 to 20`` for example. Otherwise,
-    files and errors are as for `load_concern`.
+    the files have the keys and the rules of `load_concern`.
 
     Args:
         *paths: The files, or names of packaged examples.
@@ -93,7 +93,7 @@ def _range_ends(value: Any, steps: tuple[str | int, ...], problems: list[Problem
 
 
 def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
-    """Replace the threshold "dangerous" in ``low`` and ``high`` by the class pairs whose high cost reaches it."""
+    """Replace a number under the key "dangerous" by the class pairs with at least this weight in ``high``."""
     threshold, weights = high.get("dangerous"), high.get("weights")
     if not is_number(threshold) or not isinstance(weights, list) or not all(isinstance(row, list) for row in weights):
         return
@@ -108,7 +108,7 @@ def _name_dangerous(low: dict[str, Any], high: dict[str, Any]) -> None:
 
 
 def _read(source: str | Path) -> "tuple[Path, Document]":
-    """Return the path and the content of ``source``, a file or packaged name; content must be a mapping."""
+    """Read ``source``, a file or packaged name; return its path and its content, which must be a mapping."""
     try:
         from mpcs_torch.io.yaml_files import YamlError, read_yaml_file  # optional: the metrics need no PyYAML
     except ImportError:
@@ -126,7 +126,7 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
 
 
 def _make_spec(value: dict[Any, Any], document: "Document", path: Path, found: Sequence[Problem]) -> ConcernSpec:
-    """Make a spec from the mapping ``value``; raise a `ConcernError` for its problems and for those in ``found``."""
+    """Make a spec from the mapping ``value``; raise a `ConcernError` with all its problems and those in ``found``."""
     problems = [*found, *([] if "classes" in value else [Problem((), "must have the key classes")])]
     unknown = (shown(key) for key in map(str, value) if key not in FIELDS)
     rule = f"must be one of the keys {', '.join(FIELDS)}"
@@ -184,7 +184,7 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
 
 
 def _resolved(name: str) -> Path:
-    """Return the path ``name``; if it is a single word and no file exists, the path of the packaged file instead."""
+    """Return ``name`` as a path or, if it is a word and no such file exists, the path of the packaged file."""
     path = Path(name)
     if "." in name or path.name != name or path.is_file():
         return path

@@ -35,11 +35,11 @@ class ConcernRange:
     """Describe a set of costs: ranges, the `ConcernSpec` of several people, or the ranges of several people.
 
     The set contains all costs between the low and the high costs of each person, and all mixtures of the costs of
-    several people. Ranges are independent of each other. A factor, or one referral cost for all classes, is a single
-    number. The costs of coarse answers (decisions for a set of classes) depend on other costs; here they vary
-    independently, so statements for all costs are valid but conservative.
+    several people. Ranges are independent of each other, but a factor has the same value for all released errors, and a
+    single referral cost has the same value for all classes. Costs of coarse answers (decisions for a set of classes)
+    depend on other costs, but here they vary independently. So statements about all costs are valid but conservative.
 
-    All people must give costs in the same unit, for example dollars. With a factor, the cost of a dangerous error is 1.
+    All people must use the same unit, for example dollars. In a spec with a factor, a dangerous error costs 1.
 
     Args:
         low: The lowest costs of each person.
@@ -70,7 +70,7 @@ class ConcernRange:
         """Combine the costs of several people, with or without ranges; ``people`` maps names to costs.
 
         Raises:
-            ConcernError: If the costs do not match, as for `ConcernRange`.
+            ConcernError: In the cases of `ConcernRange`.
 
         Example:
             >>> anna, ben = (ConcernSpec(2, weights=[[0, miss], [1, 0]]) for miss in (5, 20))
@@ -125,10 +125,11 @@ class ConcernRange:
         )
 
     def bounds(self) -> tuple[Tensor, Tensor]:
-        """Return the lower and upper costs of V boxes (independent ranges), float64 (V, C, K) each.
+        """Return the lower and the upper costs of V boxes, float64 (V, C, K) each, for K decisions.
 
-        Their convex hull is the set of costs; K is the number of decisions. In each box, a factor, or one referral cost
-        for all classes, has its lowest or its highest value. `mpcs_torch.functional.mean_cost_range` takes the boxes.
+        A box is the set of all costs between its lower and upper costs. The convex hull of the boxes has all costs.
+        In a box, a factor, or one referral cost for all classes, is fixed at its lowest or its highest value. With
+        coarse answers, V is 1. `mpcs_torch.functional.mean_cost_range` takes the boxes.
         """
         import torch
 
@@ -139,7 +140,7 @@ class ConcernRange:
         return low, high
 
     def uncertain(self, matters: Tensor) -> list[UncertainCost]:
-        """Return the costs that are ranges or differ between people, where ``matters``, bool (C, K), is True."""
+        """Return the costs where ``matters`` (C, K), bool, is True, and that are ranges or differ between people."""
         low, high = self.bounds()
         lowest, highest = low.amin(0), high.amax(0)
         cells = defaultdict[str, list[tuple[int, int]]](list)
@@ -158,7 +159,7 @@ class ConcernRange:
         return all(spec.weights is None and spec.dangerous_pairs().equal(first) for spec in specs)
 
     def _names_of_costs(self) -> Callable[[int, int], str]:
-        """Return a function that names the cost at a row and column; costs that one number sets have the same name."""
+        """Return a function that names the cost at a row and column; costs set by the same number share a name."""
         names, answers = self.classes, [name for name, _ in self.low[0].answers]
         released = self.low[0].released_array() if self._shares_releases() and not answers else None
         is_by_class = bool(answers) or any(isinstance(spec.refer, Sequence) for spec in (*self.low, *self.high))
@@ -200,7 +201,7 @@ def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:
 
 
 def _boxes(low: ConcernSpec, high: ConcernSpec) -> list[tuple[ConcernSpec, ConcernSpec]]:
-    """Return low and high costs for each combination of the ends of a factor and of a single referral cost."""
+    """Return pairs of low and high costs, in which a factor and a single referral cost are fixed at one end."""
     factors = {low.factor, high.factor} if low.weights is None else {low.factor}
     is_one = not isinstance(low.refer, Sequence) and not isinstance(high.refer, Sequence)
     pairs = {(low.refer, low.refer), (high.refer, high.refer)} if is_one else {(low.refer, high.refer)}

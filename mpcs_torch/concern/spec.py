@@ -49,16 +49,16 @@ class ConcernSpec:
             classes), finite and >= 0, in any unit. The diagonal is ignored.
         dangerous: The dangerous errors: lists ``[true, predicted, ...]``, or a number, the minimum weight of a
             dangerous error. Every other error is released, and has the concern ``factor`` if there are no ``weights``.
-            Default: every error that is not in ``releases`` and has a weight above 0.
+            Default: every error with a weight above 0 or, without ``weights``, every error not in ``releases``.
         refer: The cost of referring a sample to a person, in the unit of the concern and >= 0: one number, or a number
             for each true class. Default: no sample is referred.
-        answers: Coarse answers, ``{"red or yellow": 0.3}`` for example: class names separated by " or ", with the cost
-            if the true class is named. Otherwise, the answer costs as much as the worst of its classes. ``refer`` must
-            be given, too. Default: none.
+        answers: Coarse answers (decisions for a set of classes) with their costs, ``{"red or yellow": 0.3}`` for
+            example. An answer with the true class has this cost. Any other answer costs as much as the worst decision
+            for one of its classes. ``refer`` must be given, too. Default: none.
         class_groups: Groups of classes that are also reported together, by class names or indices:
             ``{"referable": ["moderate", "severe"]}`` for example. Default: none.
-        concession: The maximum distance of a confidence from 0 or 1 that MPCS does not penalize, from 2e-9 to below
-            1/2. Default: just below 0.005 (200 intervals).
+        concession: A margin c, from 2e-9 to below 1/2: in MPCS, a probability of at least 1 - c for the true class, or
+            of at most c for another class, costs nothing. Default: just below 0.005 (200 intervals).
 
     Raises:
         ConcernError: If an argument breaks its rule above; the message lists each problem with its place.
@@ -169,8 +169,8 @@ class ConcernSpec:
         """Return the cost of each decision (column) for each true class (row).
 
         Returns:
-            float64 (C, C), the `matrix` with a diagonal of 0. If ``refer`` is set, (C, C + A + 1): A columns with the
-            costs of coarse answers and a last column with the cost of a referral follow.
+            float64 (C, C), the `matrix` with a diagonal of 0. If ``refer`` is set, the shape is (C, C + A + 1): after
+            the C classes, there are columns for A coarse answers, and a last column for the referral.
         """
         import torch
 
@@ -191,9 +191,10 @@ class ConcernSpec:
         return torch.tensor(rows, dtype=torch.bool).reshape(len(rows), len(self.classes))
 
     def over_answers(self, pairs: Tensor) -> Tensor:
-        """Append columns for A coarse answers to ``pairs`` (C, C), values >= 0 with diagonal 0; return (C, C + A).
+        """Append columns for A coarse answers to ``pairs`` (C, C); return (C, C + A).
 
-        The value of a coarse answer is 0 if it contains the true class, otherwise the maximum over its classes.
+        The value of an answer is 0 if it contains the true class, otherwise the largest of the values of its classes.
+        ``pairs`` must be >= 0, with a diagonal of 0.
         """
         import torch
 
@@ -265,7 +266,7 @@ def _places(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def described(spec: ConcernSpec) -> tuple[str, Table, str]:
-    """Return a text with error counts, a table (of costs, or of tolerable errors), and a text on all settings."""
+    """Return error counts as text, a table (of costs; of released errors for over 30 classes), and settings as text."""
     size = len(spec.classes)
     errors, harmless = size * (size - 1), int(spec.released_array().sum())
     kind = "are released" if spec.weights is None else "are not dangerous"

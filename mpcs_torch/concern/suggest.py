@@ -94,13 +94,13 @@ def _leaves(tree: object, above: tuple[str, ...]) -> Iterator[tuple[str, tuple[s
 
 
 def _edges(path: Sequence[str], other: Sequence[str]) -> int:
-    """Count the edges between two leaves; ``path`` and ``other`` are their branches from the root."""
+    """Count the edges between two leaves; ``path`` and ``other`` name the branches from the root to each leaf."""
     shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(path, other, strict=False))))
     return len(path) + len(other) - 2 * shared + 2
 
 
 def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, neighbours: int = 10) -> Tensor:
-    """Compute how often nearest neighbours in an embedding (t-SNE, for example) are of each other class.
+    """Compute the share of each class among the nearest neighbours of each class in an embedding, such as t-SNE.
 
     Args:
         embedding: ``(N, D)`` floating-point positions.
@@ -109,7 +109,7 @@ def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, nei
         neighbours: The number of nearest neighbours per sample.
 
     Returns:
-        ``(C, C)``, float64, in [0, 1]: the share of the column's class among neighbours of samples of the row's class.
+        ``(C, C)``, float64, in [0, 1]: row i has the share of each class among the neighbours of samples of class i.
     """
     from sklearn.neighbors import NearestNeighbors
 
@@ -125,16 +125,17 @@ def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, nei
 def spec_from_neighbours(
     shares: Tensor, classes: Sequence[str], *, pairs: int | None = None, factor: float = 0.5
 ) -> ConcernSpec:
-    """Make a spec that releases (tolerates) both confusions of classes that are neighbours in an embedding.
+    """Make a spec that releases (tolerates) confusions, in both directions, of classes close in an embedding.
 
-    The MPCS paper released classes that are adjacent in a t-SNE projection. Neighbours are hard to separate; check that
-    confusing them does no harm.
+    The MPCS paper released classes that are adjacent in a t-SNE projection. Such classes are hard to separate. Check
+    that confusing them does no harm.
 
     Args:
         shares: ``(C, C)`` shares of neighbours in [0, 1] from `neighbour_shares`, or the mean of several such results.
-            The share of a pair is the larger of its two directions.
+            The share of a pair of classes i and j is the larger of ``shares[i, j]`` and ``shares[j, i]``.
         classes: The C class names.
-        pairs: The number of ordered pairs to release, even. Default: all pairs with a share of at least 0.01.
+        pairs: The number of ordered pairs (true, predicted) to release, which must be even, because both directions are
+            released. Default: all pairs with a share of at least 0.01.
         factor: The concern (cost) of a released pair; other errors cost 1.
 
     Example:
@@ -151,7 +152,7 @@ def spec_from_neighbours(
 
 
 def count_releases(shares: Tensor, *, pairs: int | None = None) -> Tensor:
-    """Return, int64 (C, C), how many of R embeddings (t-SNE with R seeds, say) would release each pair of classes.
+    """Count for each pair of classes how many of R embeddings (with R seeds, say) would release it: int64 (C, C).
 
     ``shares`` (R, C, C) are results of `neighbour_shares`, and ``pairs`` is as in `spec_from_neighbours`.
 
@@ -165,7 +166,7 @@ def count_releases(shares: Tensor, *, pairs: int | None = None) -> Tensor:
 
 
 def _adjacent(shares: Tensor, pairs: int | None) -> Tensor:
-    """Return whether to release each pair of classes, bool (C, C), symmetric; a share of 0 is never released."""
+    """Return whether to release each pair of classes, bool (C, C), symmetric; False if its share is 0."""
     mutual = torch.maximum(shares, shares.t())
     if pairs is None:
         return (mutual >= MIN_SHARE).fill_diagonal_(False)

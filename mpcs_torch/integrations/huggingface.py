@@ -44,16 +44,16 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
     ``load_best_model_at_end`` then pick the right epoch without ``greater_is_better``. With ``batch_eval_metrics=True``
     in the `TrainingArguments`, logits are never concatenated over batches.
 
-    Logits ``(N, C)`` or ``(N, ..., C)``, such as ``(N, L, C)`` for tokens, and labels ``(N,)`` or ``(N, ...)`` are
-    flattened as in `loss_function`. Samples with the padding label -100 are ignored.
+    Logits ``(N, C)`` or ``(N, ..., C)``, such as ``(N, L, C)`` for tokens, are flattened to ``(M, C)``, and labels
+    ``(N,)`` or ``(N, ...)`` to ``(M,)``. Samples with the padding label -100 are ignored.
 
     Args:
-        metrics: The metrics by name, which take logits and compute a scalar each; copies are used. If the model returns
-            several outputs, the first output must be the logits.
+        metrics: The metrics by name. Each must take logits and compute a scalar; the function updates copies of them.
+            If the model returns several outputs, the first output must be the logits.
 
     Raises:
-        HuggingFaceError: If a name ends in "loss" but higher is better; in evaluation, if a value is not a scalar, or
-            the shapes of logits and labels do not match.
+        HuggingFaceError: If a name ends in "loss", but lower is not better. In evaluation, if a value is not a scalar,
+            or the shapes of logits and labels do not match.
 
     Example:
         >>> import numpy as np
@@ -94,9 +94,9 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
     With gradient accumulation, the weight of each batch is the number of its labels other than -100.
 
     Args:
-        loss: A function of logits ``(M, C)`` and labels ``(M,)``, or soft labels ``(M, C)``, that returns the mean over
-            samples and ignores labels of -100, as `SoftmaxMarginLoss` does. Logits ``(N, ..., C)`` and labels
-            ``(N, ...)`` are flattened before.
+        loss: A function of logits ``(M, C)`` and labels ``(M,)``, or soft labels ``(M, C)``. It must return the mean
+            over samples, and ignore samples with the label -100, as `SoftmaxMarginLoss` does. It gets the Trainer's
+            logits ``(N, ..., C)`` and labels ``(N, ...)`` in flattened shapes.
 
     Raises:
         HuggingFaceError: In training, if the shapes of logits and labels do not match.
@@ -123,21 +123,20 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
 class SelectCheckpoint(TrainerCallback):
     """Pass the model's state dict to a `CheckpointSelector` after each evaluation during training.
 
-    After training, load the best checkpoint with ``model.load_state_dict(selector.load_best())``. A checkpoint has the
-    number of its optimizer step or, if ``eval_strategy="epoch"``, the number of its epoch, from 1. An epoch that
-    ``max_steps`` ends early counts, too. In a distributed run, rank 0 writes while the other ranks wait.
+    After training, load the best checkpoint with ``model.load_state_dict(selector.load_best())``. The selector's
+    checkpoints are numbered by optimizer step or, if ``eval_strategy="epoch"``, by epoch from 1. An epoch that
+    ``max_steps`` cuts short also counts. In a distributed run, rank 0 writes while the other ranks wait.
 
     To resume, use the Trainer's checkpoints. With ``eval_strategy="epoch"`` and ``save_strategy="steps"``, the Trainer
-    saves the last step of an epoch before its evaluation. A run resumed from this checkpoint would skip the evaluation,
-    and a step of `MPCSLR` or `ReduceLROnPlateau`. So this callback defers the checkpoint until after the evaluation.
+    can save a checkpoint at the last step of an epoch, before the evaluation. A run resumed from there would skip the
+    evaluation, and a step of `MPCSLR` or `ReduceLROnPlateau`. So such a checkpoint is saved after the evaluation.
 
     Args:
-        selector: The selector. Its rule names metrics as ``compute_metrics`` does, with or without the prefix
-            ``eval_``.
+        selector: The selector. Its rule names metrics as ``compute_metrics`` does; a prefix ``eval_`` is optional.
 
     Raises:
-        MissingMetricError: A ValueError, from ``Trainer.train``, if an evaluation lacks a metric of the rule, for
-            example with several evaluation sets.
+        MissingMetricError: A ValueError, from ``Trainer.train``, if an evaluation lacks a metric of the rule. This can
+            happen with several evaluation sets, because their metrics have different names.
 
     Example:
         >>> import tempfile
@@ -159,7 +158,7 @@ class SelectCheckpoint(TrainerCallback):
         self._is_training = False
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
-        """If a checkpoint is due at the end of an epoch, defer it until after the evaluation."""
+        """Defer a checkpoint that the Trainer would save at the end of an epoch until after the evaluation."""
         ends = control.should_training_stop or float(state.epoch or 0).is_integer()
         self._is_save_deferred = args.eval_strategy == "epoch" and ends and control.should_save
         control.should_save = control.should_save and not self._is_save_deferred
@@ -175,7 +174,7 @@ class SelectCheckpoint(TrainerCallback):
         control: TrainerControl,  # noqa: ARG002
         **kwargs: Any,
     ) -> None:
-        """Update the selector with the metrics and the number of the epoch, or of the step (see the class)."""
+        """Update the selector with the metrics of an evaluation during training, numbered by epoch or step."""
         if not self._is_training or state.global_step == 0:  # eval_on_start
             return
         metrics: Mapping[str, float] = kwargs["metrics"]
@@ -206,7 +205,7 @@ def _is_never_distributed() -> bool:
 
 
 def _ranked_name(name: str, metric: Metric) -> str:
-    """Return ``name``, with the suffix ``_loss`` if lower is better; raise an error for a misleading name."""
+    """Return ``name``, with the suffix ``_loss`` if lower is better; otherwise, it must not end in "loss"."""
     if metric.higher_is_better is False:
         return name if name.endswith("loss") else f"{name}_loss"
     if name.endswith("loss"):

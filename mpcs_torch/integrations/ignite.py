@@ -29,15 +29,15 @@ __all__ = ["IgniteError", "SelectCheckpoint", "TorchMetric"]
 
 
 class IgniteError(MpcsError, ValueError):
-    """A state dict is that of another metric."""
+    """A state dict does not fit the metric that loads it."""
 
 
 class TorchMetric(IgniteMetric):
     """A torchmetrics metric for an Ignite engine that outputs predictions and labels.
 
-    After ``attach(engine, name)``, the value is ``engine.state.metrics[name]``; a `MetricCollection` also adds a value
-    under each of its names. Torchmetrics gathers the states of several processes, so every process must compute.
-    ``state_dict`` and ``load_state_dict`` save and load the metric, or all metrics of the collection, as in Ignite.
+    After ``attach(engine, name)``, the value is ``engine.state.metrics[name]``; a `MetricCollection` also adds the
+    value of each of its metrics, by name. In a distributed run, call ``compute`` in every process, because torchmetrics
+    gathers the states. As in Ignite, ``state_dict`` and ``load_state_dict`` save and load the states.
 
     Args:
         metric: The metric, or a collection of metrics.
@@ -46,8 +46,8 @@ class TorchMetric(IgniteMetric):
         device: The device of the states and of the predictions.
 
     Raises:
-        ValueError: From ``load_state_dict``, if the class of the metric, the shapes or the number of processes differ.
-            The settings of torchmetrics metrics are not compared, because states do not include them.
+        ValueError: From ``load_state_dict``, if the saved metric has another class, other shapes of states or another
+            number of processes. Settings of torchmetrics' own metrics are not compared: their states do not have them.
 
     Example:
         >>> import torch

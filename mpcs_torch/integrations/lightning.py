@@ -36,17 +36,18 @@ LOGGED = "mpcs_torch.callback_metrics"
 class SelectCheckpoint(Checkpoint):
     """Keep the Trainer's checkpoints of the best epochs with a `CheckpointSelector` during `Trainer.fit`.
 
-    The attribute ``selector`` is the selector, which records all values logged in validation. The files are complete
-    Lightning checkpoints. Pass ``selector.folder / selector.best.file`` to ``Trainer.fit(ckpt_path=...)`` or to
-    ``load_from_checkpoint``, with ``weights_only=True``, or use ``selector.load_best()["state_dict"]``. In a
-    distributed run, rank 0 writes while the other ranks wait. The Trainer adds no default `ModelCheckpoint`.
+    The attribute ``selector`` is the `CheckpointSelector`; it records all values logged in validation. Its files are
+    complete Lightning checkpoints. Pass the path ``selector.folder / selector.best.file`` to
+    ``Trainer.fit(ckpt_path=...)`` or ``load_from_checkpoint``, with ``weights_only=True``, or take the weights from
+    ``selector.load_best()["state_dict"]``. In a distributed run, rank 0 writes while the other ranks wait. With this
+    callback, the Trainer does not add its default `ModelCheckpoint`.
 
-    Lightning saves checkpoints before it steps schedulers that monitor a metric, and a resumed run skips this step.
-    This callback takes the step, so that a resumed run has the same learning rates as an uninterrupted run.
+    Lightning saves a checkpoint before the step of a scheduler that monitors a metric, and does not make up for the
+    step when a run resumes. This callback does, so that the learning rates are those of an uninterrupted run.
 
     Args:
         folder: As in `CheckpointSelector`.
-        rule: The rule. The module must log its metrics in validation.
+        rule: The rule. The module must log the metrics of the rule in validation.
         **options: The other arguments of `CheckpointSelector`.
 
     Raises:
@@ -102,7 +103,7 @@ class SelectCheckpoint(Checkpoint):
             trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
 
     def on_validation_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Update the selector with the logged values, except in a sanity check, a fast run or outside of training."""
+        """Update the selector with the logged values in `Trainer.fit`, except in a sanity check or a fast run."""
         if trainer.state.fn != "fit" or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
         logged = trainer._logger_connector.metrics["callback"]  # callback_metrics is an epoch behind in training

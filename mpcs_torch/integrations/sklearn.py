@@ -41,7 +41,7 @@ __all__ = [
 
 
 class ScorerError(MpcsError, ValueError):
-    """A metric cannot be a scorer, or a concern is not a `ConcernSpec`."""
+    """A metric cannot be a scorer, a concern is not a `ConcernSpec`, or a scorer got input that it does not take."""
 
 
 class LabelError(MpcsError, ValueError):
@@ -58,17 +58,17 @@ def concern_scorer(
     the concern has one of these classes, otherwise 0 and 1. The order of the estimator's ``classes_`` does not matter.
     A class that was not seen in training has probability 0.
 
-    The scorer supports metadata routing and everything else that scorers from `sklearn.metrics.make_scorer` do. With a
-    metric of decisions, the scorer can tune the threshold of `TunedThresholdClassifierCV`.
+    The scorer supports metadata routing and everything else that scorers from `sklearn.metrics.make_scorer` do.
+    `TunedThresholdClassifierCV` accepts the scorer if the metric is a metric of decisions.
 
     Args:
         metric: The name (from ``mpcs metrics``) of a metric of decisions or probabilities, or a torchmetrics `Metric`
             of probabilities ``(N, C)`` and class indices ``(N,)``. Such a `Metric` must not have ``from_logits=True``.
             Metrics of decisions use ``estimator.predict``.
-        concern: The classes and the costs of errors, which metrics given by name use, too.
-        refer_value: The return value of ``estimator.predict`` for a referral (`DecisionRuleClassifier`); it must not be
-            a label. Metrics of dangerous errors, coverage and mean concern accept referrals. ``expected_concern``
-            accepts referrals with a cost (``ConcernSpec.refer``). Other metrics of decisions accept no referrals.
+        concern: The classes. A metric given by name also uses the costs of errors in ``concern``.
+        refer_value: The value that ``predict`` of a `DecisionRuleClassifier`, or the like, returns for a referral. It
+            must not be a label. Metrics of dangerous errors, coverage and mean concern accept referrals;
+            ``expected_concern`` does if they have a cost (``ConcernSpec.refer``); no other metric of decisions does.
         **settings: Settings of a metric given by name, for example ``k=3``.
 
     Raises:
@@ -116,7 +116,7 @@ def concern_scorer(
 
 
 class _Score:
-    """The function ``score(y_true, y_pred, sample_weight=None)`` of a scorer, which computes the metric."""
+    """The function in a scorer that computes the metric: ``score(y_true, y_pred, sample_weight=None)``."""
 
     def __init__(
         self, metric: Metric, entry: MetricEntry, concern: ConcernSpec, refer_value: str | float | None
@@ -129,7 +129,7 @@ class _Score:
         self.__signature__ = inspect.Signature([p for p in keywords if self.takes_weights or p.name != "sample_weight"])
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
-        """Return the metric of labels (N,), and decisions (N,) or probabilities (N, C) in the concern's class order."""
+        """Return the value; ``y_pred`` has decisions (N,), or probabilities (N, C) in the concern's class order."""
         names = self.concern.classes
         if self.entry.takes == "decisions":
             preds = class_indices(y_pred, names, "labels of y_pred", refer_value=self.refer_value)
@@ -151,8 +151,8 @@ class _Score:
 class ConcernScorer(_Scorer):  # type: ignore[misc]
     """A scikit-learn scorer, made by `concern_scorer`.
 
-    Call it with a fitted classifier, samples and labels; metrics with weights also take the keyword ``sample_weight``.
-    A fold may lack a class, because the classes are those of the estimator's ``classes_``.
+    Call the scorer with a fitted classifier, samples and labels; metrics with weights also take ``sample_weight``. The
+    labels need not contain every class, because columns of probabilities are named by the classifier's ``classes_``.
 
     Raises:
         LabelError: From a call, if a label is missing or not a class of the concern.
@@ -179,10 +179,10 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
 
 
 class _EveryClass(OutlierMixin, BaseEstimator):  # type: ignore[misc]
-    """An estimator that gets the probabilities of all classes through scikit-learn's cache for several scorers.
+    """An estimator that makes scikit-learn cache the probabilities of all classes for several scorers.
 
-    For a classifier with two classes, the cache keeps only one column; with one class, the cache raises an error. For
-    an outlier detector, the cache keeps all values, so this estimator claims to be an outlier detector.
+    For a classifier with two classes, the cache keeps only the column of one class; with one class, the cache raises an
+    error. For an outlier detector, the cache keeps everything, so this estimator claims to be an outlier detector.
     """
 
     def __init__(self, estimator: Any) -> None:
@@ -246,7 +246,7 @@ def class_indices(
 ) -> Tensor:
     """Return the index in ``class_names`` of each label (N,) or (N, 1), or -1 for the ``refer_value``: int64 (N,).
 
-    Raise a `LabelError` if a label is missing or is not a class. The message calls the labels ``argument``.
+    Raise a `LabelError` if a label is missing or is not a class; ``argument`` names the labels in its message.
     """
     labels = np.asarray(labels)
     if labels.ndim == 2 and labels.shape[1] == 1:

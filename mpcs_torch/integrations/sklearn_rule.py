@@ -39,8 +39,8 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     """Decide by a `DecisionRule` from the probabilities of a classifier, or refer the sample.
 
     `fit` trains the classifier on a random part of the samples, and fits the rule on the rest (the hold-out samples).
-    So the limits have the guarantee of `DecisionRule`. No other choice may be made on the hold-out samples. So put
-    scaling and searches inside this classifier: ``DecisionRuleClassifier(GridSearchCV(pipeline, ...))``. A search
+    So the ``limits`` are guaranteed as in `DecisionRule`, if nothing else is fitted or chosen on the hold-out samples.
+    Put scaling and searches inside this classifier: ``DecisionRuleClassifier(GridSearchCV(pipeline, ...))``. A search
     around this classifier, or a transformer fitted before it, uses the hold-out samples and voids the guarantee.
 
     To use a trained classifier, pass ``FrozenEstimator(classifier)``. Then `fit` uses all samples to fit the rule. The
@@ -51,11 +51,12 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     Args:
         estimator: A classifier or pipeline with ``predict_proba``. A clone is trained.
-        concern: The costs of errors and referrals. Its classes are those of the labels, as in `concern_scorer`.
+        concern: The costs of errors and referrals. Labels stand for its classes as in `concern_scorer`.
             Default: every error costs 1 and is dangerous.
         limits: The limits to guarantee: one `Limit`, or several.
         calibration: As in `DecisionRule`.
-        held_out: The size of the hold-out set: a share or a number of samples, or of clusters if `fit` gets clusters.
+        held_out: The size of the hold-out set: a share (float) or a number (int) of samples. If `fit` gets clusters,
+            it is a share or a number of clusters.
         refer_value: The return value of `predict` for a referral: text if labels are text, else a number. Default:
             ``"refer"`` for text; for numbers, the minimum of -1 and the lowest label minus 1.
         random_state: The seed of the splits. Fix it in advance: a choice among several seeds voids the guarantee.
@@ -113,7 +114,8 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             y: The labels of the samples, ``(N,)``.
             clusters: ``(N,)`` names of clusters, for example the patient of each sample. The samples of a cluster
                 either all train the classifier or all fit the rule. Scikit-learn's splitters call clusters ``groups``.
-            groups: ``(N,)`` group names by column, for limits ``by`` a column: a mapping or a pandas DataFrame.
+            groups: The ``(N,)`` group names in each column to which a `Limit` refers with ``by``: a mapping from column
+                names, or a pandas DataFrame.
 
         Raises:
             ValueError: If the labels or the settings are invalid, and in the cases of `DecisionRule.fit`.
@@ -161,7 +163,7 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return tags
 
     def _set_classes(self) -> ConcernSpec:
-        """Validate the labels, set the index in the concern of each class, set ``refer_value_``; return the concern."""
+        """Validate the labels; store the concern's index of each label, and ``refer_value_``; return the concern."""
         labels = self.classes_.tolist()
         if len(labels) < 2:
             raise ValueError(f"y must have at least two classes, but has one class, {quoted(labels)}.")

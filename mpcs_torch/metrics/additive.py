@@ -36,8 +36,8 @@ class AdditiveMetric(SumMetric):
     """A metric whose value is a function of sums over samples.
 
     A subclass flattens a batch to samples (`samples_from_batch`), sums the samples (`sum_samples`), and computes the
-    value from the sums (`value_from_sums`). The states are these sums, named by the fields of ``sums_type``. For
-    intervals, samples are divided into bins, summed in each bin, and `value_from_sums` computes the values of all bins.
+    value from the sums (`value_from_sums`). The states are these sums, named by the fields of ``sums_type``. To compute
+    intervals, samples are divided into bins and summed in each bin; `value_from_sums` then gets the sums of all bins.
     """
 
     sums_type: ClassVar[Any]
@@ -70,7 +70,7 @@ class AdditiveMetric(SumMetric):
 
     @abstractmethod
     def sum_samples(self, samples: Any, /) -> Any:
-        """Return the sums of ``samples``: a ``sums_type`` of tensors (...), or (B, ...) for samples in B bins."""
+        """Return the sums as a ``sums_type``: tensors (...), or (B, ...) if ``samples`` are divided into B bins."""
 
     def value_from_sums(self, sums: Any, /) -> Tensor:
         """Return the value of ``sums``, or (B,) for sums of B bins; by default, the quotient of `ratio_from_sums`."""
@@ -92,29 +92,27 @@ class AdditiveMetric(SumMetric):
         return self.sums_type(*(part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)))
 
     def ratio_from_sums(self, sums: Any, whole: Any) -> tuple[Tensor, Tensor]:  # noqa: ARG002  # for subclasses
-        """Return the numerator and the denominator of the value in each bin, (B,) each; by default, the first two sums.
+        """Return the numerator and the denominator of the value in each of B bins, (B,) each.
 
-        Args:
-            sums: The sums of bins.
-            whole: The sums of all samples.
+        ``sums`` are the sums of the bins; its first two fields are the default result. ``whole`` has the total sums.
         """
         numerator, denominator, *_ = sums
         return numerator, denominator
 
     def value_from_ratio(self, ratio: float, whole: Any) -> float:  # noqa: ARG002  # for subclasses
-        """Convert ``ratio`` to a value, by a monotonic function; by default, the value is the ratio."""
+        """Convert the ratio of `ratio_from_sums` to the value, by a monotonic function; by default, they are equal."""
         return ratio
 
     def row_ratios(self, whole: Any) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # for subclasses
-        """Return the extreme (numerator, denominator) pairs that a sample can have; empty if there is no bound."""
+        """Return the (numerator, denominator) pairs that bound those of any sample; empty if there is no bound."""
         return [(bound, 1) for bound in self.row_bounds]
 
     def bin_ratios(self, bins: Any, whole: Any, size: float) -> Sequence[tuple[float, float]]:  # noqa: ARG002
-        """Return the extreme pairs, as in `row_ratios`, of a bin of weight ``size``; ``bins`` are the sums of bins."""
+        """Return the pairs that bound those of any bin of weight ``size``, as in `row_ratios`; ``bins`` are sums."""
         return [(size * numerator, size * per) for numerator, per in self.row_ratios(whole)]
 
     def averaged_classes(self, sums: Any) -> Tensor | None:  # noqa: ARG002  # for subclasses
-        """Return the weight (B, C) of each class in each bin if the value is an average over classes, else None."""
+        """Return the weight (B, C) of the samples of each class in each bin; None unless the value averages classes."""
         return None
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
@@ -134,7 +132,7 @@ class AdditiveMetric(SumMetric):
 
 
 class ProbabilityMetric(AdditiveMetric):
-    """A metric computed from the mean over samples of a term that depends on the sample's class probabilities."""
+    """A metric that is a function of the mean of a term, which each sample's class probabilities determine."""
 
     sums_type = WeightedSum
 
@@ -149,7 +147,7 @@ class ProbabilityMetric(AdditiveMetric):
 
     @abstractmethod
     def term_from_samples(self, samples: Samples, /) -> Tensor:
-        """Return the term of each sample: (M,); the value is computed from the mean of the terms."""
+        """Return the term of each sample: (M,)."""
 
     def sum_samples(self, samples: RowTerms) -> WeightedSum:
         """Return the weighted sum of the terms, and the sum of the weights."""
@@ -162,7 +160,7 @@ class ProbabilityMetric(AdditiveMetric):
 
 
 class DecisionMetric(AdditiveMetric):
-    """A metric of decisions: classes and, if ``further`` > 0, coarse answers (sets of classes) and a referral."""
+    """A metric of decisions: a class or, if ``further`` > 0, also a coarse answer (a set of classes) or a referral."""
 
     further = 0
     """The number of decisions other than the classes, as in `flatten_decisions`."""
@@ -178,5 +176,5 @@ class DecisionMetric(AdditiveMetric):
         super().__init__(arguments, value_rules=rules, state_settings=settings, shape=shape)
 
     def samples_from_batch(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
-        """Flatten a batch: decisions (N, ...) or scores (N, C, ...), target and weights (N, ...)."""
+        """Flatten a batch: ``preds`` are decisions (N, ...) or scores (N, C, ...), the others have shape (N, ...)."""
         return flatten_decisions(preds, target, self.num_classes, self.ignore_index, sample_weight, self.further)

@@ -20,7 +20,7 @@ NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
 
 
 class SumMetric(Metric):
-    """A metric whose states are sums over samples, so the states of batches, merged metrics and processes add up.
+    """A metric whose states are sums over samples, so states of batches, other metrics and processes can be added.
 
     `update`, `forward`, `reset`, `merge_state` and `load_state_dict` work on a shallow copy, and then replace the
     states of the metric in one step. So a batch is counted completely or not at all, even after an error or Ctrl-C, or
@@ -28,7 +28,7 @@ class SumMetric(Metric):
     During a distributed `compute`, states are those of all processes. As in torchmetrics, a metric is not thread-safe.
 
     On the CPU, `update` raises an error for invalid values, and changes nothing. On other devices, this would force
-    a synchronization: `update` only counts the invalid values, and `compute`, which synchronizes anyway, raises.
+    a synchronization. So `update` only counts the invalid values, and `compute`, which synchronizes, raises the error.
 
     Sums are always float64 (float32 on MPS). `set_dtype` and module casts do not change them, because half precision
     would lose counts. The attribute `dtype` of torchmetrics does not apply to them.
@@ -56,7 +56,7 @@ class SumMetric(Metric):
         ``arguments`` are the ``locals()`` of the subclass's constructor, with the arguments of `torchmetrics.Metric` in
         ``kwargs``. Settings that are tensors move with the metric to other devices. These are not buffers, because
         DistributedDataParallel would broadcast buffers at each step. ``value_rules`` are the beginnings of the error
-        messages about invalid values. ``state_settings`` name the settings that the states depend on; default: all.
+        messages about invalid values. ``state_settings`` are the names of settings that change states (default: all).
         """
         super().__init__(**arguments["kwargs"])
         self.validate_args: bool = arguments["validate_args"]
@@ -86,17 +86,20 @@ class SumMetric(Metric):
         self.add_state(name, torch.zeros(shape, dtype=dtype), dist_reduce_fx="sum")
 
     def add_samples(self, name: str, *, shape: tuple[int, ...] = (), dtype: torch.dtype | None = None) -> None:
-        """Declare a list state: a tensor (M, *shape) for each batch, converted to ``dtype`` to gather processes."""
+        """Declare a list state, to which each batch adds a tensor (M, *shape).
+
+        To gather the states of processes, the tensors are converted to ``dtype``; None is float64 (float32 on MPS).
+        """
         self.add_state(name, [], dist_reduce_fx="cat")
         self._kept[name] = shape, dtype
 
     def kept_samples(self, name: str) -> Tensor:
-        """Return the list state ``name`` as one tensor (M, *shape), for the M samples so far."""
+        """Return the list state ``name``, concatenated to a tensor (M, *shape) of the M samples so far."""
         kept: list[Tensor] | Tensor = getattr(self, name)
         return torch.cat(kept) if isinstance(kept, list) else kept  # after a sync, it is a tensor already
 
     def admit(self, find_faults: Callable[[], Sequence[Fault]]) -> None:
-        """Count a batch; with ``validate_args``, raise an error for invalid values (CPU) or count them (elsewhere)."""
+        """Count a batch; with ``validate_args``, raise an error for invalid values, or count them if not on the CPU."""
         if self.validate_args:
             faults = find_faults()
             if self.batch_count.is_cpu and not torch.compiler.is_compiling():
@@ -106,7 +109,7 @@ class SumMetric(Metric):
         self.__dict__["batch_count"] = self.batch_count + 1
 
     def add(self, **batch: Tensor) -> None:
-        """Add a batch to the states with the names of the keywords: add to a sum state, or append to a list state."""
+        """Add each keyword argument to the state of the same name: add to a sum state, or append to a list state."""
         states = self.__dict__  # setattr of torchmetrics and PyTorch takes longer than a sum
         for name, value in batch.items():
             state = states[name]
@@ -124,7 +127,7 @@ class SumMetric(Metric):
             raise ValueError(f"{type(self).__name__}.compute needs at least one batch: call update first.")
 
     def _shallow_copy(self) -> Self:
-        """Return a shallow copy with new lists, whose ``__dict__`` can replace that of the metric in one step."""
+        """Return a copy with the same tensors, but new lists; its ``__dict__`` can replace that of the metric."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         for name, default in self._defaults.items():
@@ -137,7 +140,7 @@ class SumMetric(Metric):
     def _wrap_update(self, update: Callable[..., None]) -> Callable[..., None]:
         """Wrap `update` to run on a shallow copy, whose states replace those of the metric if there is no error.
 
-        The wrapper of torchmetrics would also count rejected batches, and make torch.compile recompile for each batch.
+        Unlike this wrapper, that of torchmetrics counts rejected batches, and makes torch.compile recompile every time.
         """
 
         @wraps(update)
@@ -157,7 +160,7 @@ class SumMetric(Metric):
 
     @torch.jit.unused
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """Add a batch to the states, and return its value; unlike in torchmetrics, no reset happens in between."""
+        """Add a batch to the states, and return the value of the batch; the states are not reset in between."""
         if self._is_synced:
             raise TorchMetricsUserError(
                 "The Metric shouldn't be synced when performing ``forward``. HINT: Did you forget to call ``unsync`` ?."
@@ -173,7 +176,7 @@ class SumMetric(Metric):
         return value
 
     def reset(self) -> None:
-        """Reset all states. List states get new lists, because `torchmetrics.wrappers.Running` keeps the old lists."""
+        """Reset all states; lists are replaced, not emptied, because `torchmetrics.wrappers.Running` keeps them."""
         copy = self._shallow_copy()
         for name, default in self._defaults.items():
             copy.__dict__[name] = [] if isinstance(default, list) else copy.__dict__[name]
@@ -204,7 +207,7 @@ class SumMetric(Metric):
 
     @contextmanager
     def sync_context(self, *args: Any, should_unsync: bool = True, **kwargs: Any) -> Iterator[None]:
-        """Sync the states in the context, and unsync them at its end, even after an error (unlike in torchmetrics)."""
+        """Sync the states at the start of the context, and unsync them at its end, even after an error."""
         self.sync(*args, **kwargs)
         try:
             yield
@@ -259,14 +262,14 @@ class SumMetric(Metric):
             self.__dict__.update(copy.__dict__, _computed=None, _update_count=int(copy.batch_count))
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
-        """Draw the figure of all samples so far, or of values that are passed.
+        """Draw the figure of all samples so far or, with ``val``, of given values.
 
-        In a distributed run, call this method in all processes, because it gathers the states of all.
+        In a distributed run, call this method in every process, because it gathers the states of all processes.
 
         Args:
-            val: A value that `compute` or `forward` returned, or a list of them, one for each step. Default: the
+            val: A value that `compute` or `forward` returned, or a list of such values, one for each step. Default: the
                 figure of the samples, such as a curve or a confusion matrix.
-            ax: Axes to draw on; the rest of their figure is unchanged. Default: a new figure of pyplot.
+            ax: Axes to draw on; other axes of the same figure are unchanged. Default: a new figure of pyplot.
 
         Returns:
             The figure and the axes.
@@ -283,7 +286,7 @@ class SumMetric(Metric):
         return figure, figure.axes[0] if ax is None else ax
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:
-        """Draw the samples so far and their value on ``on``, which is axes or an empty figure; return the figure."""
+        """Draw the samples so far, and ``value``, into axes or an empty figure, ``on``; return the figure."""
         from mpcs_torch.plots.bars import value_scale
 
         better = "higher is better" if self.higher_is_better else "lower is better"
@@ -303,7 +306,7 @@ def _appended(kept: list[Tensor], rows: Tensor) -> list[Tensor]:
 
 
 def fingerprint(settings: dict[str, Any]) -> Tensor:
-    """Return a hash of ``settings``, (16,), int64, of small numbers, so that comparisons with a tolerance are exact."""
+    """Return a hash of ``settings``: 16 bytes as int64, because torchmetrics may compare states with a tolerance."""
     plain = {key: _plain(value) for key, value in sorted(settings.items())}
     return torch.tensor(list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64)
 
@@ -335,7 +338,7 @@ def drawing_on(ax: Any) -> Iterator[Any]:
 
 
 def titled(name: str, value: Any) -> str:
-    """Return a title with the name and up to three numbers of ``value``, or their mean if there are more."""
+    """Return a title: ``name``, and the numbers in the tensor ``value``, or the mean of more than three numbers."""
     if not isinstance(value, Tensor):
         return name
     if value.numel() > 3:  # they do not fit in a title

@@ -13,7 +13,7 @@ from mpcs_torch.metrics.register import MetricEntry, Takes
 
 
 class Group(NamedTuple):
-    """Metrics with equal states, of which only the first metric is updated."""
+    """Metrics with equal states; only the first metric is updated."""
 
     takes: Takes
     metrics: dict[str, Metric]
@@ -32,17 +32,7 @@ class MetricSet:
     """
 
     def __init__(self, entries: Sequence[MetricEntry], num_classes: int, device: torch.device, **settings: Any) -> None:
-        """Create the metrics of all entries.
-
-        Args:
-            entries: The register entries, one for each value to compute.
-            num_classes: C.
-            device: The device of the predictions.
-            **settings: Settings for all metrics that have them, e.g. ``concern``.
-
-        Raises:
-            ValueError: If a setting is invalid.
-        """
+        """Create a metric for each entry; ``settings``, such as ``concern``, are for all metrics that have them."""
         self.entries = tuple(entries)
         self._settings, self._device = {"num_classes": num_classes, "validate_args": False, **settings}, device
         groups: dict[Hashable, Group] = {}

@@ -91,9 +91,11 @@ class ClassAUROC(Metric):
         self.in_group.append(_is_in(target, self.classes))
 
     def misranked(self) -> tuple[list[Tensor], list[Tensor] | None]:
-        """Return, for each sample, the share of samples on the other side (group or rest) that are ranked wrongly.
+        """Return the share of wrong comparisons of each sample, and the weights of the samples.
 
-        Ties count 1/2. Both results list a tensor for the group and one for the rest: shares, and weights (or None).
+        Each sample of the group is compared with each sample outside it. A comparison is wrong if the sample of the
+        group has the lower score; a tie counts 1/2. Both results are lists of two tensors, for the group and for the
+        other samples; weights are None if no batch had any.
         """
         scores, in_group = dim_zero_cat(self.scores).double(), dim_zero_cat(self.in_group)
         weights = dim_zero_cat(self.weights).double() if len(self.weights) else torch.ones_like(scores)

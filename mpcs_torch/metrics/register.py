@@ -80,7 +80,7 @@ class MetricEntry:
 
     @property
     def direction(self) -> Direction | None:
-        """The direction of the value that is better, ``"min"`` or ``"max"``; None if neither is."""
+        """``"min"`` if lower values are better, ``"max"`` if higher values are; None if neither is better."""
         if self.given_direction is not None or self.metric.higher_is_better is None:
             return self.given_direction
         return "max" if self.metric.higher_is_better else "min"
@@ -103,19 +103,13 @@ class MetricEntry:
 
     @property
     def needs_matrix(self) -> bool:
-        """Whether the metric needs a (C, C) matrix."""
+        """Whether measuring the metric takes a (C, C) matrix, which is too large if there are many classes."""
         return self.takes == "decisions" or issubclass(self.metric, (metrics.ExpectedConcern, metrics.RiskCoverageArea))
 
     def make(self, num_classes: int, **shared: Any) -> Metric:
-        """Create the metric for C classes.
+        """Create the metric; ``shared`` are settings for all metrics, ``concern`` for example.
 
-        Args:
-            num_classes: C.
-            **shared: Settings for all metrics, e.g. ``concern`` or ``k``. Settings that this metric does not have are
-                ignored, and ``settings`` of the entry take precedence.
-
-        Raises:
-            ValueError: If a setting is invalid.
+        Shared settings that this metric does not have are ignored. The entry's own ``settings`` take precedence.
         """
         if self.made is not None:
             return deepcopy(self.made)
@@ -135,10 +129,10 @@ class MetricEntry:
 
 
 def find_entry(text: str) -> MetricEntry:
-    """Return the entry of a registered name, or create an entry if ``text`` is the import path of a user's `Metric`.
+    """Return the entry with the name ``text``, or create an entry if ``text`` is the import path of a user's `Metric`.
 
     Raises:
-        ValueError: If ``text`` is neither.
+        ValueError: If ``text`` is neither a name of an entry nor an import path of a `Metric`.
     """
     if text in BY_NAME:
         return BY_NAME[text]
@@ -157,8 +151,8 @@ def find_entry(text: str) -> MetricEntry:
 def entry_of_path(path: str) -> MetricEntry:
     """Create an entry for ``[name=]package.module:Class`` or ``[name=]package.module:Class(setting=value)``.
 
-    The default name is the name of the class. The input is probabilities: of class 1 for a class named ``Binary...``,
-    else of all classes. Values of settings are parsed as Python literals if possible, and are text otherwise.
+    The default name is that of the class. A metric class named ``Binary...`` takes the probabilities of class 1, any
+    other those of all classes. The value of a setting is a Python literal if it can be parsed as one, otherwise text.
 
     Raises:
         ValueError: If ``path`` does not name a torchmetrics `Metric`, or the syntax of its settings is invalid.
@@ -187,7 +181,7 @@ def entry_of_metric(metric: Metric, name: str | None = None) -> MetricEntry:
 
 
 def _guess_takes(metric: type[Metric]) -> Takes:
-    """Guess the kind of input of an unregistered metric: torchmetrics names binary metrics ``Binary...``."""
+    """Guess the kind of input of an unregistered metric by its name, which is ``Binary...`` for binary metrics."""
     return "positive" if metric.__name__.startswith("Binary") else "probabilities"
 
 

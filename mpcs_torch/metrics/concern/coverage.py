@@ -69,7 +69,7 @@ class RiskCoverageArea(SumMetric):
     """Compute the area under the curve of dangerous errors against coverage, in [0, 1]; lower is better.
 
     Arguments are those of `mpcs_torch.functional.risk_coverage_area`; for ``validate_args`` and errors see `Accuracy`.
-    The states keep the estimated risk and one more byte for each sample.
+    For each sample, the states keep the estimated risk, and one byte for the true loss (dangerous, not, or ignored).
 
     Example:
         >>> import torch
@@ -120,7 +120,7 @@ class RiskCoverageArea(SumMetric):
         return self.details().risk.mean()
 
     def details(self) -> RiskCoverage:
-        """Return the curve: dangerous errors per decided sample at each coverage, over the samples of all processes."""
+        """Return the curve of dangerous errors per decided sample against coverage, for samples of all processes."""
         with self.gathered():
             self.check_computable()
             risk, loss = self.kept_samples("risk"), self.kept_samples("loss")

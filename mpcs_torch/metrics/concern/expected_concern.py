@@ -79,13 +79,13 @@ class ExpectedConcern(AdditiveMetric):
         return sums.cost.sum(-1), sums.samples @ self._baseline(whole)
 
     def row_ratios(self, whole: kernel.CostSums) -> list[tuple[float, float]]:
-        """Return pairs for each class: 0 or the highest cost, and the cost of the best constant decision."""
+        """Return two pairs for each class: 0 and its highest cost, each with the cost of the best constant decision."""
         constant = self._baseline(whole).tolist()
         highest = self.concern.amax(1).tolist()
         return [(cost, per) for max_cost, per in zip(highest, constant, strict=True) for cost in (0.0, max_cost)]
 
     def _baseline(self, whole: kernel.CostSums) -> Tensor:
-        """Return the cost (C,) of the best constant decision for each true class; 1 without ``normalize``."""
+        """Return the cost of the best constant decision by true class, (C,); without ``normalize``, all are 1."""
         if not self.normalize:
             return torch.ones_like(whole.samples)
         costs = self.concern[:, : self.num_classes].to(whole.samples)
@@ -132,7 +132,7 @@ class RowCost(AdditiveMetric):
         return (sums.cost - sums.least if self.regret else sums.cost), sums.samples
 
     def bin_ratios(self, bins: kernel.RowCostSums, whole: kernel.RowCostSums, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return pairs (cost, largest weight of a bin); costs are the extremes and the largest regret of a bin."""
+        """Return pairs of a bound of a bin's cost (lowest, highest, largest regret) and the highest weight of a bin."""
         per, regret = bins.samples.max().item(), (bins.most - bins.least).max().item()
         costs = [0.0] if self.regret else [bins.least.min().item(), bins.most.max().item()]
         return [(cost, per) for cost in (*costs, regret)]

@@ -83,9 +83,10 @@ class MetaPatternConcernScore(ProbabilityMetric):
 
 
 def concern_matrix(concern: ConcernSpec | Tensor | None, num_classes: int) -> Tensor | None:
-    """Validate weights and convert them to float64 (C, C), dense with a diagonal of 1, or sparse; None if all are 1.
+    """Check the weights, and return them as float64 (C, C); return None if all are 1.
 
-    Equivalent concerns give equal matrices, because metrics compare fingerprints (hashes) of their settings.
+    The matrix is dense with a diagonal of 1, or sparse if a sparse concern has more than 1024 classes. Equivalent
+    concerns give equal matrices, because metrics compare hashes of their settings.
     """
     if concern is None:
         return None

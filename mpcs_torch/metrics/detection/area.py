@@ -10,7 +10,6 @@ from mpcs_torch.metrics.detection.base import PlainDetectionMetric, ScalarDetect
 
 
 def _draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
-    """Draw the ROC of one detector with its convex hull, or one ROC for each class."""
     from mpcs_torch.plots.detection import roc_curves
 
     return roc_curves(dict(zip(names, curves.values(), strict=True)), title, on=on)

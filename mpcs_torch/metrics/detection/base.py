@@ -77,7 +77,7 @@ class DetectionMetric(SumMetric):
         return by_class
 
     def averaged(self, values: Tensor) -> Tensor:
-        """Average ``values`` over classes if ``average`` is ``"macro"``, and move the result to the metric's device."""
+        """Average ``values`` over classes if ``average`` is ``"macro"``; move the result to the metric's device."""
         values = average_classes(values, self.num_classes, self.average)
         return values.to(self.device, widest_float(self.device))
 
@@ -94,14 +94,14 @@ class DetectionMetric(SumMetric):
         return self._draw_curves({label: curves[label] for label in worst}, names, title, on)
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
-        """Draw ``curves``, by class (0 for a single curve), with the labels ``names``."""
+        """Draw ``curves``, whose keys are classes (0 for a single curve), with ``names`` in the legend."""
         from mpcs_torch.plots.detection import det_curves
 
         systems = dict(zip(names, curves.values(), strict=True))
         return det_curves(systems, marks=self._marks(curves), title=title, on=on)
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:  # noqa: ARG002  # for subclasses
-        """Return the points (false-alarm rate, miss rate) to highlight: for each legend text, a point on each curve."""
+        """Return points (false-alarm rate, miss rate) to mark: for each legend text, one point on each curve."""
         return {}
 
 

@@ -24,13 +24,13 @@ class CostMetric(DetectionMetric):
         super().__init__({**arguments, "points": at_least_one_point(arguments["points"])})
 
     def compute(self) -> Tensor:
-        """Return the costs, float64: a scalar, or (P,) for P > 1 points; with ``average="none"``, (C,) or (P, C)."""
+        """Return the costs for P points, float64: (P,) or, with ``average="none"``, (P, C); no axis P if P is 1."""
         details = self.details()
         return self.averaged(details.normalized if self.normalize else details.cost)
 
     @abstractmethod
     def details(self) -> kernel.DetectionCost:
-        """Return costs, error rates and thresholds: scalars or (P,), or (C,) or (P, C) if evaluated by class."""
+        """Return costs, error rates and thresholds for P points: (P,) or, by class, (P, C); no axis P if P is 1."""
 
     def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
         details = self.details()
@@ -57,10 +57,10 @@ def _flat(values: Tensor) -> Tensor:
 class MinDetectionCost(CostMetric):
     """Compute the minimum detection cost over all thresholds, for each operating point; lower is better.
 
-    The threshold is the middle of the interval of optimal thresholds. Of several such intervals, the widest bounded
+    The threshold is the middle of an interval of optimal thresholds. Of several such intervals, the widest bounded
     interval is used (the lowest of equally wide intervals). If no bounded interval is optimal, the threshold is -inf if
-    accepting all trials is optimal, otherwise +inf. If all thresholds cost the same, the threshold is 0. All trials can
-    be rejected even if scores are +inf.
+    accepting all trials is optimal, otherwise +inf. If all thresholds cost the same, the threshold is 0. The threshold
+    +inf rejects all trials, even those with a score of +inf.
 
     For the equation see `mpcs_torch.functional.min_detection_cost`. All scores are kept: 5 bytes for each float32
     score, 9 for each float64 score. The other arguments and the errors are those of `EqualErrorRate`, without
@@ -92,14 +92,14 @@ class MinDetectionCost(CostMetric):
         super().__init__(locals())
 
     def details(self) -> kernel.DetectionCost:
-        """Return costs, error rates and thresholds: scalars or (P,), or (C,) or (P, C) if evaluated by class."""
+        """Return costs, error rates and thresholds for P points: (P,) or, by class, (P, C); no axis P if P is 1."""
         return kernel.min_cost_of_trials(self.binary_trials(), self.points)
 
     def _mark_label(self, point: OperatingPoint) -> str:
         return f"minimum cost, {point.label()}"
 
     def thresholds(self) -> Tensor:
-        """Return the thresholds of the minimum costs, in the shapes of `details`, for ``threshold_from``."""
+        """Return the thresholds with the minimum costs, in the shapes of `details`."""
         return self.details().threshold
 
 
@@ -113,10 +113,11 @@ class _ThresholdCost(CostMetric):
         """The thresholds: one list for each class (a single list without classes), with one threshold per point."""
 
     def threshold_from(self, source: MinDetectionCost | EqualErrorRate) -> None:
-        """Use the thresholds that ``source`` chooses on its batches so far, from all processes.
+        """Use the thresholds that ``source`` chooses on its batches so far; the batches of all processes count.
 
         Args:
-            source: An `EqualErrorRate`, or a `MinDetectionCost` with the same points. Its classes must be the same.
+            source: An `EqualErrorRate`, or a `MinDetectionCost` with the points of this metric. ``num_classes`` must be
+                the same, and both metrics or none must evaluate by class.
 
         Raises:
             ValueError: If ``source`` is another kind of metric, has other classes or points, or has seen no targets or
@@ -137,7 +138,7 @@ class _ThresholdCost(CostMetric):
         self._computed = None
 
     def details(self) -> kernel.DetectionCost:
-        """Return costs, error rates and thresholds: scalars or (P,), or (C,) or (P, C) if evaluated by class."""
+        """Return costs, error rates and thresholds for P points: (P,) or, by class, (P, C); no axis P if P is 1."""
         return kernel.cost_of_trials_at(self.binary_trials(), self.points, self.thresholds_in_use)
 
     def _thresholds_per_point(self) -> int:

@@ -50,7 +50,7 @@ class DetectionCurve(DetectionMetric):
         return curves if self.is_by_class else curves[0]
 
     def plot(self, val: Curves | None = None, ax: Any = None) -> Any:
-        """Draw a DET curve as `SumMetric.plot` does, or misses over false alarms of ``val`` as torchmetrics does."""
+        """Draw the DET curve of all samples so far; with ``val``, draw its miss rates against false-alarm rates."""
         if val is None:
             return super().plot(ax=ax)
         fields = val if isinstance(val, ErrorRates) else zip(*val, strict=True)

@@ -56,7 +56,7 @@ class EqualErrorRate(DetectionMetric):
         return self.averaged(self.details().rate)
 
     def details(self) -> EqualError:
-        """Return the rate and the thresholds below and above it: scalars, or (C,) if evaluated by class."""
+        """Return the rate and the thresholds just below and above it: scalars, or (C,) if evaluated by class."""
         return equal_error_of_trials(self.binary_trials(), self.method)
 
     def thresholds(self) -> Tensor:

@@ -8,7 +8,7 @@ from mpcs_torch.metrics.detection.base import PlainDetectionMetric
 
 
 class _LikelihoodRatioCost(PlainDetectionMetric):
-    """The base of costs that are averages over operating points; the figure shows the cost at each point."""
+    """The base of costs that average over operating points; their figures show the cost at each operating point."""
 
     def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
         from mpcs_torch.plots.detection import bayes_error_curves

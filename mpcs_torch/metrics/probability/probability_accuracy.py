@@ -30,8 +30,8 @@ class ProbabilityAccuracy(SumMetric):
     ``validate_args`` and errors are those of `Accuracy`.
 
     All N x C probabilities are kept. With ``cells``, they are instead counted in a histogram of constant size (16 bytes
-    a cell), and only reported means are exact. On 10^6 x 10 probabilities, measured means had an error of at most
-    1.2e-4 with 2 000 cells, and slopes 2.7e-4. With few samples or many classes, errors can be larger.
+    a cell), and only reported means are exact. On 10^6 x 10 probabilities and with 2 000 cells, measured means
+    had errors of at most 1.2e-4, and slopes of at most 2.7e-4. With few samples or many classes, errors can be larger.
 
     Example:
         >>> import torch

@@ -46,7 +46,7 @@ class GeometricAccuracy(ProbabilityMetric):
         super().__init__(locals(), ("power", "num_classes", "from_logits", "epsilon", "ignore_index"))
 
     def term_from_samples(self, samples: Samples) -> Tensor:
-        """Return p ** ``power`` of each sample, (M,), or log(p) for the geometric mean; p is that of the true class."""
+        """Return p ** ``power``, or log(p) for the geometric mean, (M,); p is the probability of the true class."""
         return kernel.power_of_true_class(samples, self.power, self.epsilon)
 
     def value_from_sums(self, sums: WeightedSum) -> Tensor:
@@ -60,7 +60,7 @@ class GeometricAccuracy(ProbabilityMetric):
         return min(1.0, ratio ** (1 / self.power) if ratio > 0 else (inf if self.power < 0 else 0.0))
 
     def row_ratios(self, whole: WeightedSum) -> list[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
-        """Return the terms of the lowest and the highest probability, with denominator 1; empty if unbounded."""
+        """Return the terms of the extreme probabilities, each with the denominator 1; empty if a term has no bound."""
         if self.epsilon == 0 and self.power != kernel.DECISIVE:
             return []
         if self.power == kernel.GEOMETRIC:
@@ -181,7 +181,7 @@ class CrossEntropy(ProbabilityMetric):
         super().__init__(locals())
 
     def bin_ratios(self, bins: WeightedSum, whole: WeightedSum, size: float) -> list[tuple[float, float]]:  # noqa: ARG002
-        """Return pairs that bound a bin's loss: a mean loss of 0, and the largest of a bin (at least `UNSEEN_LOSS`)."""
+        """Return pairs for a mean loss of 0 and for the largest mean loss of a bin (at least `UNSEEN_LOSS`)."""
         largest = (bins.total / bins.weight).nan_to_num(0.0).max().clamp(min=UNSEEN_LOSS).item()
         return [(0.0, size), (largest * size, size)]
 

@@ -42,7 +42,7 @@ class ClassCountMetric(DecisionMetric):
         return sums.right.sum(-1), sums.true.sum(-1)
 
     def averaged_classes(self, sums: ClassCounts) -> Tensor | None:
-        """Return the number of samples of each class, because most subclasses are averages over classes."""
+        """Return the number of samples of each class; most subclasses are averages over classes."""
         return sums.true
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows the counts
@@ -213,7 +213,7 @@ class MulticlassQualityMetrics(ClassCountMetric):
         self.beta, self.zero_division = beta, zero_division
 
     def value_from_sums(self, sums: ClassCounts) -> Any:
-        """Return all quality metrics by name, each of shape (...), from counts (..., C)."""
+        """Return all quality metrics by name; from counts of shape (..., C), each has the shape (...)."""
         return quality_from_counts(sums, beta=self.beta, zero_division=self.zero_division)
 
 
@@ -296,7 +296,7 @@ class MicroRecall(_OfAccuracy):
 class MicroFScore(_OfAccuracy):
     """Compute the F-score of micro precision and micro recall; higher is better.
 
-    The value is the same as in torchmetrics, but NaN if all decisions are wrong (``zero_division`` can change this).
+    If all decisions are wrong, the value is ``zero_division`` (NaN by default); otherwise, it is that of torchmetrics.
 
     Example:
         >>> import torch

@@ -25,7 +25,7 @@ from mpcs_torch.metrics.additive import AdditiveMetric
 
 
 class SoftMetric(AdditiveMetric):
-    """The base of metrics that are sums over elements whose labels are degrees of truth, from 0 to 1."""
+    """The base of metrics that are functions of sums over elements; labels are degrees of truth, from 0 to 1."""
 
     num_classes: int | None = None
     """The number of classes that a batch must have; None for any number."""
@@ -47,7 +47,7 @@ class SoftMetric(AdditiveMetric):
 
 
 class SoftScore(SoftMetric):
-    """The base of metrics that sum degrees of truth, and compute an F score from the sums."""
+    """The base of F scores that are computed from sums of degrees of truth."""
 
     higher_is_better = True
     plot_upper_bound = 1.0
@@ -65,7 +65,7 @@ class SoftScore(SoftMetric):
         super().__init__(arguments, value_rules=SOFT_RULES, state_settings=state_settings, shape=shape)
 
     def value_from_sums(self, sums: SoftSums, average: SoftAverage | None = None) -> Tensor:
-        """Return the value of ``sums``, by default with the ``average`` of the metric."""
+        """Return the F score of ``sums``; ``average`` None stands for the setting of the metric."""
         return score_from_sums(sums, beta=self.beta, average=average or self.average, zero_division=self.zero_division)
 
     def averaged_classes(self, sums: SoftSums) -> Tensor | None:
@@ -113,8 +113,6 @@ class SoftFBeta(SoftScore):
 
 
 class _FixedBeta(SoftFBeta):
-    """The base of scores with a fixed ``beta``."""
-
     def __init__(
         self,
         num_classes: int,
