@@ -24,7 +24,6 @@ Result = TypeVar("Result")
 
 
 def _cores() -> int:
-    """Return the number of CPU cores that this process may use, which may be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -101,9 +100,9 @@ class World:
         return DistributedDataParallel(model, **local_batch_norm)
 
     def gather_rows(self, share: Tensor, count: int) -> Tensor:
-        """Return the rows ``share`` (m, K) of all processes as (count, K); only this process's rows keep gradients.
+        """Return the rows of all processes in the order of ranks, (count, K). ``share`` has the m rows of this process.
 
-        A differentiable gather is not needed, because every process computes the loss of all rows.
+        Only ``share`` keeps gradients. This suffices, because every process computes the loss of all rows.
         """
         if self.size == 1:
             return share
@@ -118,7 +117,7 @@ class World:
         return torch.cat(parts)
 
     def any_set(self, flags: Sequence[bool], device: torch.device) -> list[bool]:
-        """Return a list of bools: for each position in ``flags``, whether the flag is True in any process."""
+        """Return for each of ``flags`` whether it is True in at least one process."""
         seen = torch.tensor(flags, dtype=torch.int64, device=device)
         self.add_up([seen])
         return [flag > 0 for flag in seen.tolist()]
@@ -139,7 +138,7 @@ class World:
         """Call ``function`` in every process, and return the results of all processes in the order of ranks.
 
         Raises:
-            OtherProcessError: If ``function`` fails in another process. The lowest failing rank raises its own error.
+            OtherProcessError: If ``function`` fails in another rank. The lowest failing rank raises its own error.
         """
         if self.size == 1:
             return [function()]
@@ -160,7 +159,7 @@ class World:
         return [result for result, _ in outcomes]
 
     def from_first(self, function: Callable[[], T]) -> T:
-        """Call ``function`` in rank 0 only, and return its result in all ranks; an error is raised in all ranks."""
+        """Call ``function`` in rank 0 only, and return its result in all ranks; if it fails, all ranks raise errors."""
         result: Any = self.gather(lambda: function() if self.is_first else None)[0]
         return cast("T", result)
 
@@ -172,7 +171,7 @@ ALONE = World()
 def joined() -> Iterator[World]:
     """Connect the processes that ``torchrun`` launched, if there are several, and yield the `World`.
 
-    torchrun keeps its key-value store when it restarts processes, so each restart prefixes its keys differently.
+    torchrun keeps its key-value store when it restarts the processes, so each start uses another prefix for its keys.
 
     Raises:
         LostProcessError: If another process cannot be reached.

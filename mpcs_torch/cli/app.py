@@ -33,10 +33,10 @@ VERBS = (
 
 
 class FlagGroup(TyperGroup):
-    """A Typer group all of whose options are flags, such as --help."""
+    """A Typer group whose own options are all flags, such as --help."""
 
     def get_params(self, ctx: Any) -> Any:
-        """Return the options with the default False instead of None, for which Typer would import pydantic."""
+        """Return the options. A default of None becomes False, because Typer would import pydantic for None."""
         params = super().get_params(ctx)
         for option in params:
             option.default = option.default or False
@@ -44,7 +44,7 @@ class FlagGroup(TyperGroup):
 
 
 def group_of_commands(text: str) -> typer.Typer:
-    """Return a verb for several commands, such as ``mpcs decide fit``. Without a command, show the help ``text``."""
+    """Return a verb with several commands, such as ``mpcs decide fit``. The verb alone prints the help ``text``."""
     return typer.Typer(cls=FlagGroup, help=text, no_args_is_help=True, add_completion=False)
 
 
@@ -52,7 +52,7 @@ ARGUMENT = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _describe(command: Any) -> None:
-    """Set the help of ``command`` to its docstring with joined lines, and that of its options to the texts in Args."""
+    """Set the help of ``command`` to its docstring without line breaks, and that of each option to its text in Args."""
     text, _, arguments = (command.help or "").partition("\n\nArgs:\n")
     command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", text)
     described = {name: " ".join(told.split()) for name, told in ARGUMENT.findall(arguments)}
@@ -98,7 +98,7 @@ class VerbGroup(FlagGroup):
         return command
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb in ``ctx``; print an error as one message and exit."""
+        """Run the verb in ``ctx``. If it raises an error, print a message and exit."""
         with reported_errors(debug=ctx.params["debug"]):
             return super().invoke(ctx)
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:  # a verb without results starts without torch
 
 
 def finite(value: Any) -> Any:
-    """Return ``value`` with None instead of NaN and infinity, also inside dictionaries, lists and tuples."""
+    """Return ``value`` with NaN and infinity replaced by None, also inside dictionaries, lists and tuples."""
     if isinstance(value, dict):
         return {key: finite(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -41,7 +41,7 @@ def finite(value: Any) -> Any:
 
 @dataclass
 class CommandLine:
-    """The current command line, and the values of its options in `options.PRINTING`."""
+    """The current command line: its arguments, and the values of the options in `options.PRINTING`."""
 
     arguments: Sequence[str] = ()
     quiet: bool = False
@@ -53,7 +53,7 @@ class CommandLine:
     """The printed sentences on how files were read, such as which column has the labels."""
 
     def begin(self, arguments: Sequence[str]) -> None:
-        """Set the arguments, and reset the options of an earlier command line."""
+        """Store ``arguments``, and reset all other fields to their defaults."""
         self.__dict__.update(vars(CommandLine(tuple(arguments))))
 
     def __str__(self) -> str:
@@ -136,7 +136,7 @@ def print_result(plain: Any, *parts: Table | str) -> None:
 def print_scores(
     result: "Result[Any]", outcomes: "Sequence[Outcome]" = (), beside: Mapping[str, object] = MappingProxyType({})
 ) -> None:
-    """Print the values of ``result`` and whether requirements are met; the JSON of --json also has ``beside``."""
+    """Print the values of ``result`` and the ``outcomes`` of requirements. The JSON of --json also has ``beside``."""
     from mpcs_torch.evaluation.requirements import outcomes_table
 
     plain = dict[str, Any]()
@@ -168,7 +168,7 @@ LINE_SECONDS = 60
 
 @contextmanager
 def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
-    """Show a progress bar over ``epochs`` with two metrics of the last epoch; yield the hook that advances the bar."""
+    """Show a progress bar for ``epochs`` epochs. Yield a hook that advances it and shows two metrics of each epoch."""
     with shown_progress(name, epochs, COUNT, "{task.fields[values]}") as update:
 
         def advance(epoch: "MeasuredEpoch", state: "LoopState") -> None:  # noqa: ARG001  # a Hook
@@ -181,16 +181,17 @@ def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
 
 @contextmanager
 def counting_bar(name: str, total: int) -> Iterator[Callable[..., None]]:
-    """Show a progress bar over ``total`` items; yield a function that advances the bar, by 1 or a given number."""
+    """Show a progress bar over ``total`` items. Yield a function that advances it by 1 or by its argument."""
     with shown_progress(name, total, COUNT) as update:
         yield lambda items=1: update(advance=items)
 
 
 @contextmanager
 def row_counter(doing: str, paths: Sequence[Path], *files: "Predictions") -> Iterator[Callable[[int], None]]:
-    """Show how many rows have been read; yield a function to call with the number of new rows.
+    """Show how many rows have been read. Yield a function that adds a given number of rows.
 
-    First print how ``files`` are read; at the end of the with block, print the warnings and notes about ``files``.
+    First, print how each of ``files`` is read (which column has the labels, for example). At the end of the with block,
+    print the warnings and notes about ``files``.
     """
     print_reading(*(file.how() for file in files))
     name = f"{doing} {', '.join(path.name for path in paths)}"
@@ -201,9 +202,9 @@ def row_counter(doing: str, paths: Sequence[Path], *files: "Predictions") -> Ite
 
 @contextmanager
 def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callable[..., None]]:
-    """Show progress with ``texts`` (templates of rich). If ``total`` is known, also show a bar and the time left.
+    """Show progress with ``texts`` (templates of rich). If ``total`` is given, also show a bar and the time left.
 
-    Yield a function that updates the progress: it takes the keyword arguments of `Progress.update` in rich.
+    Yield a function that updates the display; its keyword arguments are those of `Progress.update` in rich.
     """
     if COMMAND_LINE.quiet:
         yield lambda **_: None
@@ -223,7 +224,6 @@ def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callab
 
 
 def _lines(name: str, total: int | None) -> Callable[..., None]:
-    """Return a function that updates the progress, and prints a line at most every `LINE_SECONDS` seconds."""
     done, printed = 0, monotonic()
 
     def update(*, advance: int = 0, completed: int | None = None, values: str = "") -> None:

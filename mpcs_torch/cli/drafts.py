@@ -52,7 +52,7 @@ class Draft(NamedTuple):
 
 
 def load_samples(source: str, data_root: Path) -> LabelledPoints:
-    """Load training samples: of a data set (by name) or a loader (package.module:function), or from a file.
+    """Load training samples from a data set (given by name), a loader (package.module:function) or a file.
 
     Raises:
         BadParameter: If there is no such data set or loader.
@@ -96,7 +96,7 @@ def read_samples(path: Path) -> LabelledPoints:
 
 
 def _checked(source: str, samples: LabelledPoints) -> LabelledPoints:
-    """Return ``samples`` with flat float32 points; refuse points that are not finite, and invalid class names."""
+    """Return ``samples`` with points as float32 (N, D); refuse invalid class names, and points that are not finite."""
     points = samples.points.flatten(1).float()
     if not points.isfinite().all():
         row, column = (~points.isfinite()).nonzero()[0].tolist()
@@ -106,7 +106,7 @@ def _checked(source: str, samples: LabelledPoints) -> LabelledPoints:
 
 
 def project(samples: LabelledPoints, seed: int) -> LabelledPoints:
-    """Project at most 3000 samples, drawn with ``seed``, to two dimensions by t-SNE: points (n, 2).
+    """Choose at most 3000 samples at random by ``seed``, and project their points by t-SNE to two dimensions, (n, 2).
 
     Seed 0 starts from the principal components, and other seeds start from random positions.
     """
@@ -121,8 +121,9 @@ def project(samples: LabelledPoints, seed: int) -> LabelledPoints:
 def from_tsne(source: str, *, seeds: int, data_root: Path = Path(), **rule: Any) -> Draft:
     """Draft a concern that releases (tolerates) confusions of classes that are neighbours in t-SNE projections.
 
-    Each of ``seeds`` runs projects the samples of ``source``. ``rule`` has the arguments of `spec_from_neighbours`. The
-    figure shows the first run; the notes say how many runs release each pair of classes.
+    The samples of ``source`` are projected with ``seeds`` different seeds. `spec_from_neighbours`, with the arguments
+    in ``rule``, chooses confusions by the mean over the projections. The figure shows the first projection. The notes
+    say how many projections alone would release each pair of classes.
     """
     from mpcs_torch.plots.confusion import embedding_figure
 
@@ -144,7 +145,7 @@ def from_tsne(source: str, *, seeds: int, data_root: Path = Path(), **rule: Any)
 
 
 def _pairs_found(spec: ConcernSpec, shares: Tensor, counts: Tensor) -> list[Table | str]:
-    """Return a text and a table of the class pairs that ``spec`` or a single run releases, by share of neighbours."""
+    """Return a text and a table of the class pairs that ``spec`` or any run releases; those of ``spec`` come first."""
     mean, runs, names = shares.mean(dim=0), len(shares), spec.classes
     mutual, drafted = torch.maximum(mean, mean.t()), spec.released()
     listed = ((counts > 0) | drafted).triu(1).nonzero().tolist()
@@ -168,7 +169,7 @@ def from_tree(path: str) -> Draft:
 
 
 def from_costs(path: str, *, dangerous: float | None) -> Draft:
-    """Draft a concern from a square table of costs below class names; weights from ``dangerous`` are dangerous."""
+    """Draft a concern from a table of costs below class names; errors with a weight >= ``dangerous`` are dangerous."""
     table = open_table(Path(path))
     costs = table.read(table.names).matrix(table.names).tolist()
     names = table.names if table.has_names else [to_text(name) for name in costs.pop(0)]
@@ -176,7 +177,10 @@ def from_costs(path: str, *, dangerous: float | None) -> Draft:
 
 
 def from_order(classes: str, *, dangerous: float | None, under: float, over: float) -> Draft:
-    """Draft a concern for class names from low to high, with commas; an error costs ``under`` or ``over`` per class."""
+    """Draft a concern for class names from low to high, with commas between.
+
+    An error costs ``under`` for each class by which it is too low, or ``over`` for each class by which it is too high.
+    """
     names = [name.strip() for name in classes.split(",")]
     return _with_threshold(spec_from_order(names, under=under, over=over), dangerous)
 

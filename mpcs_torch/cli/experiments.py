@@ -54,7 +54,7 @@ def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -
 
 
 def repeat(name: str, seeds: int, data_root: Path, out: Path) -> tuple[MeanOverRuns, ...]:
-    """Run the experiment ``name`` with seeds 0 to ``seeds`` - 1; print and return intervals of correlations."""
+    """Run the experiment ``name`` with seeds 0 to ``seeds`` - 1; print and return mean correlations with intervals."""
     configs = [experiments.seeded_config(name, seed) for seed in range(seeds)]
     runs = finish_all(f"{name}, seeds", configs, data_root, out / "seeds")
     intervals = published_values.seed_intervals(runs)
@@ -73,7 +73,10 @@ def write_everything(
 
 
 def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int) -> dict[str, Any]:
-    """Train plainly and with MPCS, by the published and ``seeds`` other seeds; return ratios and draw Figure 6."""
+    """Train two runs, one with MPCS in the loss; draw Figure 6, and return ratios of the metrics of these runs.
+
+    The figure shows the published seed. Ratios are returned for this seed, and for the seeds 0 to ``seeds`` - 1.
+    """
     published = experiments.comparison_configs()
     plain, with_mpcs = finish_all("figure6", published, data_root, out)
     ours = experiments.ratios(plain, with_mpcs)

@@ -30,7 +30,7 @@ def concern_option(text: str) -> Any:
 
 
 def file_or_name(kind: str) -> Callable[[str], Path]:
-    """Return a parser that takes a path (text with a dot or slash) or the name of a file in ``configs/KIND``."""
+    """Return a parser of text: a path if it has a dot or a slash, else the name of a file in ``configs/<kind>``."""
 
     def path_from_text(text: str) -> Path:
         shown, path = printable(text), Path(text)
@@ -122,11 +122,11 @@ Validation = Annotated[Path, file_argument("VALIDATION", _VALIDATION)]
 
 
 def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds the options ``names`` to a verb, and checks the verb's files before it begins.
+    """Return a decorator that adds the options ``names`` to a verb, and checks all given files before the verb runs.
 
-    The options in `READING` are passed to the verb as ``reading``; those in `PRINTING` are stored in `COMMAND_LINE`. A
-    file option without ``exists`` is an output: it must not exist, unless --overwrite is given or it is ``writable``.
-    With ``in_place``, an output may be one of the inputs.
+    The verb gets the options in `READING` as the argument ``reading``. Those in `PRINTING` are stored in
+    `COMMAND_LINE`. A file option without Typer's setting ``exists`` is an output. Its file must not exist, unless
+    --overwrite is given or the option is ``writable``. It must not be an input, either, unless ``in_place`` is true.
     """
 
     def decorated(verb: Callable[..., None]) -> Callable[..., None]:
@@ -176,7 +176,7 @@ def _read_options(given: Mapping[str, Any]) -> ReadOptions:
 def named_numbers(entries: Sequence[str], option: str, form: str) -> dict[str, float]:
     """Return the numbers in ``entries`` of the form NAME=NUMBER, by name; refuse other entries and repeated names.
 
-    The error message names ``option``, and ``form`` describes the expected entries.
+    The error message is about ``option``, and describes valid entries by ``form``.
     """
     pairs = [entry.rpartition("=") for entry in entries]
     with refused_values(option=option):
@@ -196,7 +196,7 @@ def option_name(name: str) -> str:
 
 
 def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place: bool, or_else: str) -> None:
-    """Check each output file by `check_out`; refuse one that is also an input or another output."""
+    """Check each output by `check_out`; refuse one that another option writes, or that is read unless ``in_place``."""
     files = {name: given[name] for name, info in infos.items() if not info.dir_okay and given.get(name)}
     read, written = list[Path](), list[Path]()
     for name, value in files.items():
@@ -218,7 +218,7 @@ def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place
 def check_out(
     path: Path, option: str = "--out", *, is_kept: bool = False, or_else: str = " or pass --overwrite"
 ) -> None:
-    """Refuse an output ``path`` whose folder is missing, or that exists, unless --overwrite or ``is_kept``."""
+    """Raise an error if ``path`` has no folder, or if it exists, and neither --overwrite nor ``is_kept`` is set."""
     shown = printable(str(path))
     if not path.parent.is_dir():
         raise typer.BadParameter(f"{shown}: the folder {printable(str(path.parent))} does not exist", param_hint=option)
@@ -227,7 +227,7 @@ def check_out(
 
 
 def refuse_given(options: Mapping[str, object], problem: str) -> None:
-    """Raise ``problem`` as an error of the first option whose value is neither None nor False, if there is one."""
+    """Raise an error with the text ``problem`` for the first of ``options`` that is neither None nor False."""
     for name, value in options.items():
         if value is not None and value is not False:
             raise typer.BadParameter(problem, param_hint=option_name(name))
@@ -235,7 +235,7 @@ def refuse_given(options: Mapping[str, object], problem: str) -> None:
 
 @contextmanager
 def refused_values(about: str = "", *, option: str | None = None) -> Iterator[None]:
-    """Turn a ValueError in the with block into an error of ``option``, with a message that begins with ``about``."""
+    """Turn a ValueError in the with block into a usage error of ``option``, with ``about`` before the message."""
     try:
         yield
     except ValueError as error:

@@ -37,7 +37,7 @@ class Column(NamedTuple):
 
 
 def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
-    """Split ``table`` into tables that fit ``width``, each with the first column; markup is printed as text."""
+    """Split ``table`` by columns into tables of at most ``width``, each of which begins with the first column."""
     label, *others = (
         _column([printable(cell) for cell in cells], READABLE if place else NARROWEST)
         for place, cells in enumerate(zip(table.header, *table.rows, strict=True))
@@ -52,7 +52,7 @@ def fitted_tables(table: Table, width: int) -> Iterator[RichTable]:
 
 
 def _column(texts: list[str], narrowest: int) -> Column:
-    """Return a column from ``texts``, its header and cells. Wide text does not shrink below ``narrowest``."""
+    """Make a column of ``texts``: its header, then its cells. It may shrink to ``narrowest`` if its text is wide."""
     header, *cells = texts
     numbers = [cell for cell in cells if cell not in ("", "-")]
     is_number = any(cells) and all(
@@ -87,7 +87,6 @@ def _printed(columns: Sequence[Column], width: int) -> RichTable:
 
 
 def _wrapped(text: str, width: int) -> str:
-    """Break ``text`` into lines of at most ``width`` cells, if possible: between words, or after "_" and "/"."""
     lines = [""]
     for piece in BREAKS.split(text):
         if lines[-1] and cell_len((lines[-1] + piece).rstrip()) > width:
@@ -97,7 +96,7 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _aligned(cells: Sequence[str]) -> list[str]:
-    """Pad numbers so that their decimal points are aligned; all returned cells have equal width, but "" stays empty."""
+    """Pad ``cells`` to equal width, so that their decimal points are aligned; an empty cell stays empty."""
     heads = [len(found[0]) for cell in cells if (found := re.match(r"[+-]?(?:nan|inf|[\d,]*)", cell)) is not None]
     padded = [" " * (max(heads) - head) + cell if cell else "" for head, cell in zip(heads, cells, strict=True)]
     return [cell.ljust(max(map(len, padded))) if cell else "" for cell in padded]

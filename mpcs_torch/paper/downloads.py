@@ -84,7 +84,6 @@ def _folder(name: str, root: Path) -> Path:
 
 
 def _check_values(name: str, root: Path) -> str:
-    """Load the data set ``name`` from ``root``, verify its values, and return its state as text."""
     from mpcs_torch.trainer.data import DATASETS
 
     kind, _, ucr_set = name.partition("/")
@@ -121,7 +120,6 @@ def _get_mnist(root: Path) -> None:
 
 
 def _get_ucr(name: str, root: Path) -> None:
-    """Download a UCR set to a temporary folder, verify its values, and then move it to ``root``."""
     import pooch
 
     ucr_set = name.removeprefix("ucr/")

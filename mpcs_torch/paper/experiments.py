@@ -67,7 +67,7 @@ class FinishedRun:
         return f"{config.name}: {config.model} on {config.data}, {len(self.records)} epochs, {self.seconds:.0f} s"
 
     def plain(self, intervals: Sequence[MeanOverRuns] = ()) -> dict[str, Any]:
-        """Return times, agreement and correlations for JSON; ``intervals`` are of correlations over several seeds."""
+        """Return times, agreement and correlations for JSON; ``intervals`` has mean correlations over seeds."""
         return {
             "seconds": self.seconds,
             "epochs": len(self.records),
@@ -84,7 +84,7 @@ def experiment_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def seeded_config(name: str, seed: int) -> RunConfig:
-    """Load the config of the experiment ``name`` with ``seed``, which also seeds the data split if it is random."""
+    """Load the config of the experiment ``name`` with ``seed``. A random split of the data uses ``seed``, too."""
     overrides = [f"name={name}-seed{seed:02}", f"seed={seed}"]
     is_split_here = "split_seed" in (experiment_config(name).data.model_extra or {})
     return experiment_config(name, [*overrides, f"data.split_seed={seed}"] if is_split_here else overrides)
@@ -150,7 +150,6 @@ def measure_costs(run: PreparedRun) -> MetricCosts:
 
 
 def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
-    """Return a function that computes the metric ``name`` from ``logits`` (N, C), including a softmax."""
     target = run.evaluator.split.labels
     metrics = make_metrics(run.config, run.data, logits.device, only=[name])
 
@@ -262,7 +261,7 @@ COLUMNS = {
 
 
 def comparison_configs(seed: int | None = None) -> list[RunConfig]:
-    """Load the configs of the plain run and the MPCS run of Fig. 6; the default is the published seed."""
+    """Load the configs of the plain run and the MPCS run of Fig. 6, with ``seed``, by default the published seed."""
     overrides = [[] if seed is None else [f"seed={seed}", f"name={name}-seed{seed:02}"] for name in NAMES]
     return [experiment_config(name, override) for name, override in zip(NAMES, overrides, strict=True)]
 

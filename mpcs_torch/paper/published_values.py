@@ -54,7 +54,7 @@ class Agreement:
 
 
 def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
-    """Compare our epochs ``records`` with ``published`` at 4 decimals; the published column mpcs is our mpcs_count."""
+    """Compare ``records`` with ``published`` ones at 4 decimals. The published mpcs is mpcs_count in ``records``."""
     differences: dict[int, str] = {}
     for compared, (ours, theirs) in enumerate(zip(records, published, strict=False)):
         unequal = []
@@ -111,7 +111,7 @@ def spearman(records: Sequence[Record], column: str, other: str) -> float:
 
 
 def correlations(records: Sequence[Record]) -> tuple[float, ...]:
-    """Return the correlation of each metric in `BENCHMARKS` with MPCS (mpcs_count, the published way to count)."""
+    """Return Spearman's correlation of each metric in `BENCHMARKS` with mpcs_count (MPCS, counted as in the paper)."""
     return tuple(spearman(records, "mpcs_count", benchmark) for benchmark in BENCHMARKS)
 
 
@@ -121,7 +121,7 @@ def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[MeanOverRuns, ...]
 
 
 def table_2_row(name: str, records: Sequence[Record]) -> Table:
-    """Return a table of correlations with MPCS, counted in two ways, next to those in the paper, for one experiment."""
+    """Return a table of one experiment's correlations with MPCS (mpcs and mpcs_count) beside those in the paper."""
     printed = TABLE_2.get(name)
     rows = []
     for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
@@ -132,7 +132,7 @@ def table_2_row(name: str, records: Sequence[Record]) -> Table:
 
 
 def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:
-    """Return Table II: our correlations, in brackets those of the paper, and for accuracy, the spread over seeds."""
+    """Return Table II: our correlations, those of the paper in brackets, and the spread over seeds for accuracy."""
     rows = []
     for name, records in runs.items():
         paper = [f" ({printed:.3f})" for printed in TABLE_2[name]] if name in TABLE_2 else [""] * len(BENCHMARKS)
@@ -172,7 +172,7 @@ class MetricCosts:
 
 
 def table_3(costs: Mapping[str, MetricCosts]) -> Table:
-    """Return Table III: times of metrics alone, and times with the forward pass relative to accuracy."""
+    """Return Table III: each metric's time alone, and its time with the forward pass, divided by that of accuracy."""
     rows = []
     for name, cost in costs.items():
         printed, cells = TABLE_3.get(name), []

@@ -35,7 +35,7 @@ def class_bars(
 
 
 def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel: str, on: Place = None) -> Figure:
-    """Draw ``value`` (>= 0, infinite or NaN) as a bar from 0, and lines at up to three values ``marks`` with names."""
+    """Draw ``value`` (>= 0, infinite or NaN) as a bar from 0, and a named line at each of at most three ``marks``."""
     figure, axes = _strip(title, xlabel, on)
     highest = 1.08 * _highest(value, *marks.values()) or 1.0
     axes.set_xlim(0, highest)
@@ -49,7 +49,7 @@ def value_scale(value: float, marks: Mapping[str, float], title: str, *, xlabel:
 
 
 def decision_shares(counts: Mapping[str, float], title: str, *, on: Place = None) -> Figure:
-    """Draw one stacked bar; ``counts`` has the number (or sum of weights) of samples for each key of `KINDS`."""
+    """Draw decisions as one stacked bar; ``counts`` has a number or sum of weights for each key of `KINDS`."""
     figure, axes = _strip(title, "samples", on)
     left = 0.0
     for kind, (colour, hatch) in KINDS.items():

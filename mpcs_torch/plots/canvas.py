@@ -66,7 +66,7 @@ def coloured(systems: Mapping[str, System]) -> Iterator[tuple[str, System, str]]
 
 
 def literal(name: str, most: int = MAX_NAME_LENGTH) -> str:
-    """Cut the middle of a ``name`` with more than ``most`` characters, and escape $ and a leading _ for matplotlib."""
+    """Return ``name`` for matplotlib, with $ and a leading _ escaped; if longer than ``most``, without its middle."""
     kept = name if len(name) <= most else f"{name[: (most - 1) // 2]}…{name[-(most // 2) :]}"
     shown = kept.replace("$", r"\$")
     return f" {shown}" if shown.startswith("_") else shown
@@ -83,7 +83,7 @@ def shown_number(value: float) -> str:
 
 
 def lines(text: str, width: int = 46, most: int = 2) -> str:  # characters
-    """Break ``text`` into lines of ``width`` characters; cut the middle of a text of more than ``most`` lines."""
+    """Break ``text`` into at most ``most`` lines of ``width`` characters; cut the middle of a longer text."""
     return "\n".join(wrap(literal(text, most * width - 8), width))
 
 
@@ -107,8 +107,8 @@ def canvas(
 ) -> tuple[Figure, Axes]:
     """Return a figure and its axes, with ``title`` and ``labels`` (arguments of ``Axes.set``).
 
-    ``height`` and ``width`` are in inches, without a legend. The caller's axes keep their size and shape. The title is
-    cut after two lines (four on the caller's axes).
+    ``height`` and ``width`` of a figure are in inches, without a legend. Axes that are given as ``on`` keep their size
+    and shape. The title is cut after two lines, and on given axes after four.
     """
     if isinstance(on, Axes):
         figure, axes = cast(Figure, on.figure), on
@@ -131,7 +131,7 @@ def axes_size(axes: Axes) -> tuple[float, float]:
 
 
 def grid(axes: Axes, axis: str = "both") -> None:
-    """Draw faint grid lines behind the curves, for "x", "y" or "both"."""
+    """Draw faint grid lines behind the curves, for the axis "x", "y" or "both"."""
     axes.grid(axis=axis, color=GRID, linewidth=0.8)  # type: ignore[arg-type]  # a Literal
     axes.set_axisbelow(True)
 
@@ -139,9 +139,9 @@ def grid(axes: Axes, axis: str = "both") -> None:
 def legend_below(
     figure: Figure, columns: int | None = None, *, handles: Sequence[Artist] = (), on: Place = None
 ) -> Figure:
-    """Add a legend of ``handles`` (default: everything with a label) below the axes, and return the figure.
+    """Add a legend of ``handles`` (default: all artists with a label) below the axes, and return the figure.
 
-    If ``on`` is the caller's axes, the legend is inside these axes, or missing if they are too small.
+    If axes are given as ``on``, the legend is inside them, but if they are too small, there is none.
     """
     axes = on if isinstance(on, Axes) else figure.axes[0]
     handles = handles or axes.get_legend_handles_labels()[0]

@@ -37,18 +37,18 @@ def confusion_matrix(
     """Draw a confusion matrix that distinguishes dangerous errors from released (tolerable) errors.
 
     Rows are true classes, and columns predicted classes, as in `ConcernSpec` and in scikit-learn. A dangerous error has
-    a bold number and a mark in a corner of its cell. A released error has a dashed frame; with ``costs``, the colour
-    shows the cost instead. Without ``released``, a matrix with more than 30 classes, or with numbers too large for the
-    axes, becomes an image: the colour shows the share of the row.
+    a bold number and a mark in a corner of its cell. A released error has a dashed frame, but not if ``costs`` are
+    given. If ``released`` is None, a matrix with more than 30 classes, or with numbers too large for the axes, becomes
+    an image: the colour of a cell shows its share of the row.
 
     Args:
         confusion: ``(C, C)`` counts or sums of weights, rows **true** classes, from `functional.confusion_matrix`.
         released: ``(C, C)`` bool, rows **true** classes, such as `ConcernSpec.released`. None: all errors look alike.
         class_names: The names of the C classes.
-        costs: ``(C, C)`` >= 0, rows **true** classes: the total cost of an error decides its colour. Default: the
-            number of errors decides.
-        columns: The names of K decisions, of which the first C are the classes, and others a referral, for example. All
-            shapes are then ``(C, K)``. Default: the classes.
+        costs: ``(C, C)`` >= 0, rows **true** classes: the cost of each error. The colour of a cell then shows this
+            cost times the number of errors. Default: the colour shows the number of errors.
+        columns: The names of K decisions: first the C classes, then others, such as a referral. All shapes are then
+            ``(C, K)``. Default: the classes.
         title: The title of the figure.
         on: The axes or the empty figure to draw on. Default: a new figure.
 
@@ -148,7 +148,7 @@ def _square(x: float, y: float, half: float) -> Rectangle:
 def embedding_figure(embedding: Tensor, labels: Tensor, released: Tensor, class_names: Sequence[str]) -> Figure:
     """Draw samples at their positions ``embedding`` (N, 2), coloured by class.
 
-    A line joins the medians of two classes if an error between them is released (tolerable): ``released``, bool (C, C).
+    A line joins the medians of two classes if ``released``, bool (C, C), says that an error between them is tolerable.
     """
     figure, axes = canvas(7, "Lines: pairs that the suggestion releases", width=8, xticks=[], yticks=[])
     axes.spines[:].set_visible(True)

@@ -67,9 +67,10 @@ def _first_shown(curves: Iterable[tuple[Tensor, Tensor]]) -> float:
 
 
 def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, title: str, *, on: Place = None) -> Figure:
-    """Draw a reliability diagram: measured rates of bins, means of reported and measured probabilities, and the slope.
+    """Draw a reliability diagram: bars are the measured rates in bins of reported probabilities.
 
-    On the diagonal, the measured rate equals the reported probability. Above it, the classifier is underconfident.
+    Each point is a mean of the reported probabilities (x) and the same mean of the measured ones (y). The legend has
+    the slope of the line through two of the points. Above the diagonal, the classifier is underconfident.
 
     Args:
         measured: The result of `ProbabilityAccuracy.bins`.

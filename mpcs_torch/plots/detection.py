@@ -21,7 +21,7 @@ from mpcs_torch.plots.canvas import Place, axes_size, canvas, coloured, grid, le
 
 
 def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
-    """Return fewer points of the line ``x``, ``y`` (K,) in [0, 1]: the first and last in each cell of a fine grid."""
+    """Thin out the line ``x``, ``y`` (K,) in [0, 1]: in each cell of a fine grid, keep its first and last point."""
     cells = torch.stack([_grid_cells(x), _grid_cells(y)])
     changes = (cells.diff(dim=1) != 0).any(dim=0)
     ends = changes.new_ones(1)
@@ -30,7 +30,7 @@ def thinned(x: Tensor, y: Tensor) -> tuple[list[float], list[float]]:
 
 
 def _grid_cells(values: Tensor) -> Tensor:
-    """Return the grid cell of each value, int64 (K,), on a logit scale, so that cells are small near 0 and 1."""
+    """Return each value's grid cell, int64 (K,). Cells are equal on a logit scale, so they are small near 0 and 1."""
     tiny = 1e-12
     logit = values.clamp(min=tiny).log() - (1 - values).clamp(min=tiny).log()
     return (logit * 50).round().long()  # 2000 cells along each axis: finer than a figure can show
@@ -53,8 +53,8 @@ def det_curves(
     """Draw the miss rate over the false-alarm rate of detectors, on probit axes.
 
     On these axes, Gaussian scores give a straight line. A marker shows the minimum cost at an operating point; the box
-    around the marker spans the Clopper-Pearson intervals of both rates. Intervals assume independent trials and a
-    threshold from other trials. Here, the threshold is the best for the same trials. In simulations of this case, a
+    around the marker spans the Clopper-Pearson intervals of both rates. They assume independent trials, and a threshold
+    that was chosen on other trials. Here, the threshold is the best for these trials. In simulations of this case, a
     95 % interval contained the true rate in 93 to 98 % of the sets of trials, and a box contained both true rates in
     88 to 94 %. To the left of and below the dotted lines, rates are based on fewer than 30 errors.
 
@@ -110,7 +110,7 @@ def det_curves(
 
 
 def _set_probit_axes(axes: Axes, systems: Sequence[ErrorRates], highest: float, nearest: float) -> None:
-    """Scale axes by probits up to ``highest``; draw lines at 30 errors, and ticks at least ``nearest`` inches apart."""
+    """Scale axes by probits up to ``highest``; draw lines at 30 errors, and ticks over ``nearest`` inches apart."""
     trials = [[int(rates.nontargets) for rates in systems], [int(rates.targets) for rates in systems]]
     limits = [(min(0.02, 3 / max(counts)), highest) for counts in trials]
     axes.set(xlim=limits[0], ylim=limits[1])  # before the scales, on which 0 is infinite
@@ -149,12 +149,13 @@ def _mark(axes: Axes, p_fa: float, p_miss: float, colour: str, marker: str) -> N
 def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, on: Place = None) -> Figure:
     """Draw the normalised Bayes error of natural-log likelihood ratios, and its minimum over all thresholds.
 
-    The gap between the solid line (error) and the dashed line (minimum) is due to calibration. Where the error is above
-    1, ignoring the scores is better. The axis ends at 5 or below. `functional.normalized_bayes_error` has the equation.
+    The error is a solid line, and the minimum a dashed line; the gap between these is due to calibration. Where the
+    error is above 1, ignoring the scores is better. The error axis ends at 5 or below.
+    `functional.normalized_bayes_error` has the equation.
 
     Args:
         systems: The curve of each detector by its name, from `functional.detection_curve` of natural-log likelihood
-            ratios. None for a detector with other scores, which is not drawn; its colour is not used.
+            ratios. None for a detector with other scores: it is not drawn, and its colour is skipped.
         title: The title of the figure.
         on: The axes or the empty figure to draw on. Default: a new figure.
 

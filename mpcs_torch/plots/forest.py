@@ -28,9 +28,9 @@ def forest_figure(
     """Draw values with intervals, in a row for each subject (a group of samples, for example).
 
     Args:
-        effects: For each subject, by name, a value with its interval for each name in ``names``, or each system.
-        names: The names of the values, with a panel for each name. With ``systems``, a single name.
-        systems: For each system, such as a model, its value over all subjects, drawn as a line. Default: the values are
+        effects: For each subject, by its name, a value with its interval for each of ``names``, or of ``systems``.
+        names: The names of the values. Each has a panel. If ``systems`` are given, there must be a single name.
+        systems: The value of each system (such as a model) over all subjects, drawn as a line. Default: ``effects`` are
             differences, and there is a line at 0.
         subject: The label of the axis of subjects, such as the column that defines the groups.
     """
@@ -72,7 +72,7 @@ def draw_differences(axes: Axes, effects: Sequence[Effect], colour: str) -> None
 def draw_effects(
     axes: Axes, effects: Sequence[Sequence[float]], colour: str, shift: float, marker: str, label: str | None = None
 ) -> None:
-    """Draw a value with its interval in each row, moved down by ``shift`` rows; ``label`` is for the legend."""
+    """Draw a value with its interval in each row, ``shift`` rows below its middle; ``label`` is for the legend."""
     for row, (value, low, high) in enumerate(effects):
         if isfinite(low) and isfinite(high):
             axes.plot([low, high], [row + shift] * 2, color=colour, linewidth=1)
@@ -80,7 +80,7 @@ def draw_effects(
 
 
 class MonitoredMean(NamedTuple):
-    """A monitored mean ``rate``, with its interval from ``low`` to ``high``."""
+    """A mean that a monitor watches: its value ``rate``, and its interval from ``low`` to ``high``."""
 
     name: str
     rate: float
@@ -131,7 +131,7 @@ WIDE, ROW, ROOM = 3.0, 0.2, 0.8
 
 
 class Panel(NamedTuple):
-    """The values of the metric ``name``."""
+    """The values of the metric ``name``, which `result_figure` draws in one panel."""
 
     name: str
     values: Mapping[str, Sequence[Effect]]
@@ -141,7 +141,7 @@ class Panel(NamedTuple):
 
 
 def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure | None = None) -> Figure:
-    """Draw a panel for each metric, with its differences of models (if any) below, in a new or an empty figure."""
+    """Draw a panel for each metric, and below it, the differences of models, if any; ``on`` is an empty figure."""
     figure = Figure(layout="constrained") if on is None else on
     columns, pairs = min(3, len(panels)), max(len(panel.differences) for panel in panels)  # side by side
     heights = [ROW * len(panels[0].values) * (1 + len(models)) / 2 + ROOM, *([ROW * pairs + ROOM] if pairs else [])]

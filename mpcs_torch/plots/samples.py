@@ -22,7 +22,7 @@ def kind_of_sample(shape: tuple[int, ...]) -> Literal["image", "series"] | None:
 
 
 def samples_figure(samples: Mapping[str, Tensor]) -> Figure:
-    """Draw samples of the same shape, by title, as images, or for series, as a line for each channel."""
+    """Draw samples of equal shape, by title: an image as a picture, a series as a line for each channel."""
     rows = -(-len(samples) // COLUMNS)
     figure = Figure(figsize=(WIDTH, 1.9 * rows), layout="constrained")
     for place, (title, sample) in enumerate(samples.items(), start=1):

@@ -26,7 +26,7 @@ METRIC_LINES = {
 def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapping[str, Mapping[str, int]]) -> Figure:
     """Draw a metric over the epochs of one or more runs, on a logarithmic scale if its values have a wide range.
 
-    If values of early epochs would make the rest look flat, the axis covers only the later and the marked epochs.
+    If early values would make the rest look flat, the axis covers only the later half of the epochs and marked epochs.
 
     Args:
         runs: The metrics of each epoch, by the name of the run; missing, infinite and NaN values are left out.

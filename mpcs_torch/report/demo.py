@@ -12,7 +12,7 @@ from mpcs_torch.trainer.recommended import LIMIT, RECOMMENDED, WITH_REFERRAL, De
 
 
 def write_demo_report(demo: Demonstration, path: Path) -> None:
-    """Write an HTML page to ``path``: a sentence on the results without and with referral, a table, and figures."""
+    """Write an HTML page to ``path``: sentences, a table and figures on the results, without and with referral."""
     concern, names = demo.concern, demo.concern.classes
     both = {name: demo.confusion(name) for name in (PLAIN, RECOMMENDED)}
     tallies = {name: demo.tallies(name) for name in both}
@@ -75,7 +75,7 @@ def without_referral(demo: Demonstration) -> str:
 
 
 def with_referral(demo: Demonstration) -> str:
-    """Return a sentence on the shares of samples that the runs decide (do not refer), with limited dangerous errors."""
+    """Return a sentence on the shares of samples that both runs decide if referral limits the dangerous errors."""
     plain, ours = PLAIN + WITH_REFERRAL, RECOMMENDED + WITH_REFERRAL
     return (
         f"If samples may be referred to somebody else, and at most {100 * LIMIT.at_most:g} % dangerous errors are "

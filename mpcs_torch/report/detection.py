@@ -16,7 +16,7 @@ REVERSED = "the area under the ROC is below 1/2: scores may be reversed (targets
 
 
 def write_detection_report(result: Result[DetectorScores], path: Path, *, command: str = "") -> None:
-    """Write an HTML page with metrics, comparison, groups and curves of detectors; ``command`` writes it again."""
+    """Write an HTML page about detectors: metrics, comparisons, groups, curves, and the ``command`` that writes it."""
     names, title = list(result.models), named(result.models, "detectors")
     rates = {name: in_percent(scores.values[EQUAL_ERROR.name]) for name, scores in result.models.items()}
     about = {name: f", {name}" if len(names) > 1 else "" for name in names if len(names) <= 4}

@@ -29,10 +29,10 @@ EXACT = 1000
 
 
 def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, reading: str = "") -> None:
-    """Write the page to ``path``, a single file that needs no network; ``rows`` has the predictions.
+    """Write an HTML file to ``path``, on which readers set costs and see their effect on the predictions ``rows``.
 
-    The page begins with the costs of ``concern``, or with equal costs. The commands that it shows contain ``reading``,
-    the options for reading files.
+    The page begins with the costs of ``concern``, or if it is None, with equal costs. It shows commands, which contain
+    ``reading``, the options for reading files.
 
     Raises:
         ConcernError: If the concern has a separate cost of a referral for each class.
@@ -75,9 +75,10 @@ def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, r
 
 
 def bounds_of_counts(size: int) -> Tensor:
-    """Return (3, K): K counts from 0 to ``size``, ascending, and both ends of the 95 % interval of each proportion.
+    """Return (3, K): in row 0, counts out of ``size``; in rows 1 and 2, the ends of their 95 % intervals as shares.
 
-    These are all counts if ``size`` is at most `EXACT`, else the counts near both ends and about 1000 others.
+    The counts ascend from 0 to ``size``. They are all counts if ``size`` is at most `EXACT`; otherwise, they are the
+    counts near 0 and near ``size``, and about 1000 others.
     """
     counts = torch.arange(min(size, EXACT) + 1)
     if size > EXACT:

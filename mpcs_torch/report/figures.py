@@ -35,11 +35,11 @@ class ClassifierSections(NamedTuple):
     """The word for a classifier in headers, such as "model" or "epoch"."""
 
     def about(self, name: str) -> str:
-        """Return the end of a title, `` of NAME``; empty if the page is about a single model."""
+        """Return the end of a title, such as `` of NAME``; it is empty if the page is about a single model."""
         return f" of {name}" if len(self.scores) > 1 or self.system != "model" else ""
 
     def sections(self, caption: str, *between: Markup) -> list[Markup]:
-        """Return all sections: the table by class with its ``caption``, then ``between``, then the other sections."""
+        """Return the sections: results by class, a table with ``caption``; then ``between``; then all others."""
         table = harm_table(self.scores, self.concern, system=self.system)
         work = [
             f"{printable(name)}: {sentence}" if len(self.scores) > 1 else sentence
@@ -63,7 +63,7 @@ class ClassifierSections(NamedTuple):
         ]
 
     def matrices(self) -> Markup:
-        """Return HTML with the confusion matrix of each classifier with at most 30 classes."""
+        """Return HTML with all confusion matrices, or if there are more than 30 classes, a note instead."""
         drawings, notes = list[Drawing](), set[str]()
         for name, scores in self.scores.items():
             if len(scores.class_names) > MAX_READABLE_CLASSES:
@@ -90,10 +90,11 @@ class ClassifierSections(NamedTuple):
 def costliest(
     confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str], *, refers: bool = False
 ) -> Markup:
-    """Return HTML with a table of the confusions of two classes that cost most in any classifier.
+    """Return HTML with a table of the costliest confusions, each a pair of a true and a predicted class.
 
-    ``confusions`` has a confusion matrix ``(C, C)`` for each classifier, with true classes as rows. Without a concern,
-    each error costs 1. ``refers`` is whether some samples are referred to a person.
+    ``confusions`` has a confusion matrix ``(C, C)`` for each classifier, with true classes as rows. A pair is ranked by
+    its cost in the classifier in which it costs most. Without a concern, each error costs 1. If ``refers`` is true, a
+    note says that referrals are left out.
     """
     table = costliest_table(confusions, concern, names)
     if not table.rows:
@@ -104,7 +105,7 @@ def costliest(
 
 
 def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str]) -> Table:
-    """Return a table of the costliest confusions: count and share of cost by classifier, danger, and cost per error."""
+    """Return a table of the costliest confusions, a row for each: numbers by classifier, kind and cost per error."""
     size, share = len(names), "share of the errors" if concern is None else "share of the cost"
     costs = torch.ones(size, size, dtype=torch.float64) if concern is None else concern.matrix()
     costs = costs.clone().fill_diagonal_(0)
@@ -125,7 +126,7 @@ def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | Non
 
 
 def error_kind(concern: ConcernSpec, true: int, predicted: int) -> str:
-    """Return "dangerous" for a dangerous error, else its cost if the concern has weights, else "released"."""
+    """Return "dangerous" for a dangerous error, otherwise "costs 0.2" (its weight), or without weights, "released"."""
     if concern.dangerous_pairs()[true, predicted]:
         return "dangerous"
     return "released" if concern.weights is None else f"costs {concern.weights[true][predicted]:g}"
@@ -134,7 +135,7 @@ def error_kind(concern: ConcernSpec, true: int, predicted: int) -> str:
 def draw_confusion(
     confusion: Tensor, concern: ConcernSpec | None, names: Sequence[str], title: str, *, decisions: Sequence[str] = ()
 ) -> Drawing:
-    """Draw a matrix of up to `MAX_READABLE_CLASSES` classes; ``decisions`` (default: ``names``) are the columns."""
+    """Draw a matrix with the classes ``names`` as rows; its columns are ``decisions``, by default ``names``."""
     further = confusion.shape[1] - len(names)
     severity = severity_matrix(concern, len(names))[:, : confusion.shape[1]]
     errors, dangerous = confusion[severity > 0].sum().item(), confusion[severity == DANGEROUS].sum().item()
@@ -157,7 +158,7 @@ def draw_confusion(
 
 
 def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "dangerous errors") -> Drawing:
-    """Draw errors per decided sample against coverage; ``risks`` has the `risk_coverage_curve` arguments by model."""
+    """Draw errors per decided sample against coverage. ``risks`` has arguments of `risk_coverage_curve` by model."""
     curves, sentences = {}, list[str]()
     for name, of_model in risks.items():
         curve = risk_coverage_curve(*of_model)
@@ -175,7 +176,7 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "da
 
 
 def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
-    """Return a sentence: the share of samples to refer until a tenth of the errors, or no error, is left."""
+    """Return a sentence on how many samples to refer so that only a tenth of the errors, or none, is left."""
     left = coverage * risk
     few, none = (
         100 * (1 - (coverage[left <= share * left[-1]].amax().item() if bool((left <= share * left[-1]).any()) else 0))

@@ -52,7 +52,7 @@ TERMS = {
 
 
 def explanations(result: Result[Any]) -> dict[str, str]:
-    """Return an explanation of each metric in ``result``, and of other terms on its page, by name."""
+    """Return an explanation of each metric in ``result`` and of other terms on its page, by metric or term."""
     entries = {entry.name: entry for scores in result.models.values() for entry in scores.entries}
     texts = {name: getattr(entry, "metric", None).__doc__ or "" for name, entry in entries.items()}
     first_lines = {name: text.strip().partition("\n")[0].removeprefix("Compute ") for name, text in texts.items()}
@@ -60,10 +60,10 @@ def explanations(result: Result[Any]) -> dict[str, str]:
 
 
 def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, float]:
-    """Return the cost of the most expensive dangerous error (0 for none) of each class, then of each class group.
+    """Return the cost of the most expensive dangerous error of each class and class group; 0 if there is none.
 
-    The highest cost comes first, and for equal costs, the highest share of dangerous errors. Without a concern, all
-    errors are dangerous and cost 1.
+    Classes come before groups. Among each, the highest cost comes first, and for equal costs, the highest share of
+    dangerous errors. Without a concern, all errors are dangerous and cost 1.
     """
     names = scores.class_names
     costs = dangerous_pair_mask(concern, len(names)) * (1.0 if concern is None else concern.matrix())
@@ -81,11 +81,12 @@ def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> d
 def count_and_share(
     scores: ClassifierScores, field: str, ends: Interval | None, *, of: str = EVERY, what: str
 ) -> list[str]:
-    """Return two texts: how many rows of the class ``of`` (or of all) have the outcome ``field``, and their share.
+    """Return two texts: how many rows have the outcome ``field``, and which share of the rows that is.
 
-    Examples are ``33 of 81 severe`` and ``40.7 % [25.1, 58.8]``. If rows are clustered by patients, for example, the
-    texts are ``18 of 40 patients with severe`` and ``45 % [29.3, 61.5]; 33 of 81 rows: 40.7 % [25.1, 58.8]``.
-    ``ends`` is the interval of the rows' share; ``what`` names the rows. Clusters have an exact interval.
+    Only rows of the class ``of`` count; by default, all do. Examples: ``33 of 81 severe`` and ``40.7 % [25.1, 58.8]``.
+    If rows have clusters, such as patients, the texts begin with these: ``18 of 40 patients with severe`` and
+    ``45 % [29.3, 61.5]; 33 of 81 rows: 40.7 % [25.1, 58.8]``. The latter interval, of the share of rows, is ``ends``;
+    that of clusters is exact. ``what`` is the word for the rows, such as "severe".
     """
     rows, clusters = scores.outcomes[of], scores.clusters.get(of)
     share = Share(getattr(rows, field).item(), rows.true.item(), ends)
@@ -99,7 +100,7 @@ def count_and_share(
 
 
 def outcome_tiles(scores: ClassifierScores, concern: ConcernSpec | None) -> dict[str, list[str]]:
-    """Return texts by title, such as "wrong decisions": a count over all rows, and a share with its interval."""
+    """Return key figures by title, such as "wrong decisions". Most are two texts: a count of rows, and their share."""
     facts = dict[str, list[str]]()
     if EVERY not in scores.outcomes:
         return facts
@@ -125,9 +126,9 @@ def row_unit(scores: ClassifierScores) -> str:
 
 
 def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what: str = "") -> str:
-    """Return a sentence, without the model's name, that counts dangerous errors by class, the most expensive first.
+    """Return a sentence without its subject, the model: dangerous errors by class, the most expensive class first.
 
-    Clusters (such as patients), if any, are counted as well as rows; ``what`` is the word for rows.
+    If rows have clusters, such as patients, clusters are counted, too. ``what`` is the word for rows.
     """
     what, costs = what or row_unit(scores), max_danger_costs(scores, concern)
     classes = [name for name, cost in costs.items() if cost > 0 and name in scores.class_names]
@@ -152,14 +153,14 @@ def harm_sentence(scores: ClassifierScores, concern: ConcernSpec | None, *, what
 
 
 def _class_rows(name: str) -> str:
-    """Return ``name``, or "of class 3" if the name is a number such as 3, which would read like a count."""
+    """Return ``name``, but "of class 3" for the name "3", because a number would read like a count."""
     return f"of class {name}" if name.isdecimal() else printable(name)
 
 
 def harm_table(
     by_model: Mapping[str, ClassifierScores], concern: ConcernSpec | None, *, system: str = "model"
 ) -> Table | None:
-    """Return a table of the error counts of each class by each model, the worst class first; None for soft labels."""
+    """Return a table of errors, a row for each class and model, the worst class first; None for soft labels."""
     max_costs = max_danger_costs(next(iter(by_model.values())), concern)
     listed, rows = [*max_costs][: max(MAX_SENTENCES, MAX_LISTED // len(by_model))], list[dict[str, str]]()
     for name in listed:

@@ -29,20 +29,20 @@ TERMS = {
 
 
 def current_means(watch: Watch, kind: str) -> list[MonitoredMean]:
-    """Return the current means of the monitor that ``kind`` names; a mean with an earlier alarm keeps the alarm."""
+    """Return the current means of the monitor ``kind``, a key of ``watch.monitors``. Earlier alarms remain alarms."""
     raised, monitor = {alarm.name for alarm in watch.alarms if alarm.kind == kind}, watch.monitors[kind]
     return monitor.shown_means([name in raised for name in monitor.names])
 
 
 def seen_above(watch: Watch, mean: MonitoredMean) -> float:
-    """Return the lowest true rate that would have raised an alarm by now with probability 0.9; NaN if there is none."""
+    """Return the lowest true rate that would by now have raised an alarm with probability 0.9; NaN if no rate would."""
     level = 1 / (watch.monitors[RISK].threshold * len(watch.monitors[RISK].names))
     limit = mean.highest / mean.scale
     return mean.scale * detectable_rate(int(mean.samples), limit=limit, level=level, chance=SURE)
 
 
 def monitor_table(watch: Watch, kind: str) -> Table:
-    """Return a table for the monitor that ``kind`` names: samples, interval, limit, evidence and alarm of each mean."""
+    """Return a table of the means in the monitor ``kind``: samples, interval, limit, evidence and alarm of each."""
     rows = list[dict[str, str]]()
     for mean in current_means(watch, kind):
         cells = {"rate of" if kind == RISK else "change of": mean.name, "samples": number_text(mean.samples)}
@@ -80,14 +80,14 @@ def assumptions(watch: Watch) -> str:
 
 
 def alarm_sentence(alarm: Alarm) -> str:
-    """Return a sentence that names the mean above its limit and the row from which this is known."""
+    """Return a sentence on which mean is above its limit, and from which row of a log this is known."""
     time, change = f" ({alarm.time})" if alarm.time else "", "a change: " if alarm.kind == CHANGE else ""
     where = f"known from row {alarm.row} of {alarm.log}{time} on"
     return printable(f"Alarm: {change}'{alarm.name}' is above its limit, {where}.")
 
 
 def risk_verdict(watch: Watch) -> str:
-    """Return the cautions, then the first alarm; without an alarm, a sentence about the least certain rate."""
+    """Return the cautions, then a sentence on the first alarm, or without alarms, on what is known of the rates."""
     return printable(" ".join([*(f"CAUTION: {text}" for text in watch.cautions()), _watch_verdict(watch)]))
 
 

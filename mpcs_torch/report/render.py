@@ -42,7 +42,7 @@ COLOUR = re.compile("|".join(ON_DARK))
 
 
 class Drawing(NamedTuple):
-    """A figure for a page."""
+    """A figure as an embedded image for a page, with its texts and size."""
 
     uri: str
     alt: str
@@ -66,7 +66,7 @@ def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
 
 
 def to_svg(figure: Figure) -> str:
-    """Return ``figure`` as SVG text without background, with other colours for readers who prefer dark pages."""
+    """Return ``figure`` as SVG text without background. Its colours change if the reader prefers dark pages."""
     buffer = io.StringIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None}, transparent=True)
     head, tag, rest = buffer.getvalue().partition("<svg ")
@@ -75,12 +75,12 @@ def to_svg(figure: Figure) -> str:
 
 
 def part(name: str, *content: object, **named: object) -> Markup:
-    """Return HTML from the macro ``name`` in ``parts.html.j2``; empty if ``content`` has nothing to show."""
+    """Call the macro ``name`` in ``parts.html.j2``, and return its HTML, which is empty if there is nothing to show."""
     return Markup(str(getattr(environment().get_template("parts.html.j2").module, name)(*content, **named)).strip())
 
 
 def render(template: str, path: Path, **content: object) -> None:
-    """Write an HTML page to ``path`` from the template with the name ``template`` and the variables ``content``."""
+    """Write a page to ``path``: the template with the name ``template``, filled with the values ``content``."""
     page = environment().get_template(f"{template}.html.j2").render(content)
 
     def tightened(found: re.Match[str]) -> str:
@@ -115,9 +115,9 @@ def write_page(
 def last_sections(
     result: Result[Any], rows: str, sentences: Sequence[str], details: Sequence[Markup], command: str
 ) -> list[Markup]:
-    """Return the last sections of a page: groups, comparison, ``details``, notes, and ``command``.
+    """Return the last sections of a page: groups, comparison, ``details``, notes, and the ``command`` that repeats it.
 
-    ``rows`` names the compared rows and systems, such as "rows of models"; ``sentences`` are about the comparison.
+    ``rows`` says what is compared, such as "rows of models". ``sentences`` are in the section on the comparison.
     """
     terms = explanations(result)
     columns: dict[str, list[GroupScores]] = {}
@@ -139,7 +139,7 @@ def comparison_section(
     terms: Mapping[str, str] = MappingProxyType({}),
     note: str = SHOWN,
 ) -> Markup:
-    """Return a section with differences of systems (``rows``: "rows of models", say); empty without ``comparisons``."""
+    """Return the section on ``comparisons``, or nothing without any; ``rows`` is "rows of models", for example."""
     if not comparisons:
         return Markup()
     what, systems = rows.split(" of ")
@@ -163,18 +163,18 @@ def _groups_section(
 
 
 def named(names: Collection[str], systems: str = "models") -> str:
-    """Return up to three names of models or detectors for a title; for more, their number, such as "5 models"."""
+    """Return up to three names for a title, with commas between; for more names, their number, such as "5 models"."""
     return ", ".join(map(printable, names)) if len(names) < 4 else f"{len(names)} {systems}"
 
 
 def drawn_models(result: Result[Any]) -> list[str]:
-    """Return the names of the models to draw: the compared models, or without comparisons, all models."""
+    """Return the names of the models to draw: those that are compared, or without comparisons, all."""
     compared = {name for row in result.comparisons for name in (row.first, row.second)}
     return [name for name in result.models if name in compared] or list(result.models)
 
 
 def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
-    """Draw the metric by which groups are ranked, with intervals; the first model decides the order of the groups."""
+    """Draw the metric by which groups are ranked, with intervals. The ranking is that for the first of ``models``."""
     first = models[0]
     metric, names = first.ranked_by, first.worst_first()[:MAX_ROWS]
     effects = {printable(name): [_effect(model.groups[name], metric) for model in models] for name in names}
@@ -190,7 +190,6 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
 
 
 def _effect(scores: Scores, metric: str) -> Effect:
-    """Return the value of ``metric`` and both ends of its interval; a missing number is NaN."""
     value = scores.values[metric]
     return (value if isfinite(value) else nan, *scores.intervals.get(metric, (nan, nan)))
 
@@ -214,7 +213,7 @@ def breakable(text: str) -> Markup:
 
 
 def in_parts(cell: str) -> str:
-    """Return ``cell`` with line breaks allowed only after a colon and before a bracket."""
+    """Return ``cell`` with no-break spaces, except after a colon and before a square bracket."""
     return re.sub(r"(?<!:) (?!\[)", "\N{NO-BREAK SPACE}", cell)
 
 

@@ -72,7 +72,7 @@ class EpochPredictions(NamedTuple):
 
 
 def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
-    """Predict the test samples with the model of ``epoch``; None without a checkpoint, or if logits are not finite."""
+    """Predict the test samples with the model of ``epoch``. None if it has no checkpoint, or logits are not finite."""
     logits = run.logits(run.test, epoch)
     if logits is None or not bool(logits.isfinite().all()):
         return None
@@ -85,7 +85,7 @@ def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
 
 
 def worst_samples(predicted: EpochPredictions) -> tuple[Table | None, Drawing | None]:
-    """Return a table and pictures of up to 12 wrong decisions with the highest confidence times cost.
+    """Return a table and pictures of the (at most 12) worst wrong decisions, by confidence times cost.
 
     Both are None if no wrong decision has a cost. Pictures are None if samples are neither images nor series.
     """
@@ -109,7 +109,7 @@ def worst_samples(predicted: EpochPredictions) -> tuple[Table | None, Drawing | 
 
 
 def other_pick(run: TrainedRun) -> tuple[str, int] | None:
-    """Return the first of accuracy, MPCS and cross entropy that the selector does not use, and its best epoch."""
+    """Return the first of accuracy, MPCS and cross entropy that the selector does not rank by, and its best epoch."""
     picks = run.picks()
     by = None if run.config.selector is None else run.config.selector.by
     others = [name for name in ("accuracy", "mpcs", "cross_entropy") if name in picks and name != by]
@@ -117,7 +117,7 @@ def other_pick(run: TrainedRun) -> tuple[str, int] | None:
 
 
 def verdict_of_run(run: TrainedRun, predicted: Mapping[int, EpochPredictions]) -> str:
-    """Return a sentence on test errors of the picked epoch, and on another metric's pick; ``predicted`` is by epoch."""
+    """Return a sentence on test errors of the picked epoch, and of the epoch that another metric would have picked."""
     epoch, other = run.result.epoch, other_pick(run)
     if run.result.diverged:
         return f"The run has diverged: epoch {epoch} gives NaN or infinite logits."
@@ -141,7 +141,7 @@ def _errors(run: TrainedRun, count: int) -> str:
 
 
 def _dangerous(run: TrainedRun, epoch: int, predicted: EpochPredictions | None) -> int | None:
-    """Return the number of dangerous test errors of ``epoch``, from predictions or records; None if not known."""
+    """Return the number of dangerous test errors of ``epoch``, by ``predicted`` or the records; None if unknown."""
     if predicted is not None:
         return predicted.errors[1]
     record = next((record for record in run.records if record["epoch"] == epoch), {})
@@ -151,7 +151,7 @@ def _dangerous(run: TrainedRun, epoch: int, predicted: EpochPredictions | None) 
 
 
 def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparison] | None:
-    """Compare predictions by rates of dangerous and of all errors; return None if test samples or costs differ."""
+    """Compare the dangerous and the total error rates of runs. Return None if their test samples or costs differ."""
     first, *others = predicted.values()
     for other in others:
         is_same = first.labels.equal(other.labels) and first.inputs.equal(other.inputs)
@@ -163,7 +163,7 @@ def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparis
 
 
 def run_counts(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> str:
-    """Return a sentence with the number of dangerous test errors of each run; ``predicted`` has predictions by run."""
+    """Return a sentence with the number of dangerous test errors of each run. Both arguments are by run name."""
     counts = []
     for name, run in runs.items():
         errors = _dangerous(run, run.result.epoch, predicted.get(name))
@@ -173,7 +173,7 @@ def run_counts(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPred
 
 
 def last_picked(run: TrainedRun) -> list[str]:
-    """Return a list with a remark if the last epoch was picked and is better than all before; else an empty list."""
+    """Return a remark, in a list, if the last epoch is picked and better than all before; else an empty list."""
     selector, numbers = run.config.selector, [int(record["epoch"]) for record in run.records]
     if selector is None or len(numbers) < 2 or run.result.epoch != numbers[-1] or selector.by not in run.directions():
         return []
@@ -262,24 +262,21 @@ def _several_runs_page(runs: Mapping[str, TrainedRun]) -> tuple[str, list[str], 
 
 
 def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
-    """Return a sentence, beginning with ``name``, that counts dangerous test errors by class, with intervals."""
     return f"{name} {harm_sentence(predicted.scores, predicted.concern, what='test samples')}"
 
 
 def _classifier_sections(predicted: Mapping[str, EpochPredictions], system: str) -> ClassifierSections | None:
-    """Return the sections about predictions of epochs or runs with the same costs; None without predictions."""
+    """Return the page sections about ``predicted`` (epochs or runs with one concern); None if it is empty."""
     scores, rows = ({name: getattr(each, of) for name, each in predicted.items()} for of in ("scores", "rows"))
     return ClassifierSections(scores, rows, next(iter(predicted.values())).concern, system) if predicted else None
 
 
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:
-    """Return the names of the first 8 metrics in the records of all runs."""
     columns = dict.fromkeys(column for run in runs.values() for column in run.records[0] if column != "epoch")
     return list(columns)[:8]
 
 
 def _picks_table(run: TrainedRun) -> Table:
-    """Return a table with a row for the picked epoch, and for each epoch that some metric ranks first."""
     by_epoch: dict[int, list[str]] = {run.result.epoch: [PICKED]}
     for metric, epoch in run.picks().items():
         by_epoch.setdefault(epoch, []).append(metric)
@@ -307,13 +304,12 @@ def _runs_table(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPre
 
 
 def _cells(values: Mapping[str, float], columns: Sequence[str]) -> dict[str, str]:
-    """Return ``values`` of ``columns`` as texts with 4 significant digits; whole numbers get no decimals."""
+    """Return the values of ``columns`` as texts: whole numbers without decimals, others with 4 significant digits."""
     texts = {name: f"{value:.0f}" if value.is_integer() else f"{value:#.4g}" for name, value in values.items()}
     return {name: texts.get(name, "") for name in columns}
 
 
 def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]) -> Markup:
-    """Return the section with a figure of each metric over the epochs; ``marked`` has epochs to mark, by run."""
     drawings = []
     for column in _columns(runs):
         ends = "; ".join(

@@ -30,14 +30,14 @@ def write_score_report(
     requirements: Table | None = None,
     command: str = "",
 ) -> None:
-    """Write a page: errors by class, confusion and group, savings by referral, comparisons of models, and all metrics.
+    """Write an HTML page about the scores of models: errors, confusions, groups, referral, comparisons and metrics.
 
     Args:
         result: The scores of one or more models.
         concern: The costs of errors.
         path: The HTML file to write.
-        risks: The estimated risks of the rows by model, for the figure of referral.
-        requirements: A table of requirements on metrics, and whether each is met.
+        risks: The estimated risks of the rows for each model, from which the page draws errors against coverage.
+        requirements: A table of the requirements on metrics, which says whether each is met.
         command: The shell command that writes the page again.
     """
     title, terms = named(result.models), explanations(result)
@@ -80,7 +80,6 @@ def score_warnings(result: Result[ClassifierScores]) -> list[str]:
 
 
 def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec | None) -> str:
-    """Return a sentence that counts the dangerous errors of the model ``name`` by class, the most expensive first."""
     scores = result.models[name]
     if EVERY not in scores.outcomes:
         return f"{printable(name)}: {scores.rows} rows with {len(scores.class_names)} classes."
@@ -88,7 +87,6 @@ def _sentence(name: str, result: Result[ClassifierScores], concern: ConcernSpec 
 
 
 def _facts(result: Result[ClassifierScores], concern: ConcernSpec | None) -> list[Markup]:
-    """Return HTML with key numbers, such as rows and classes, and with error counts (in a table for several models)."""
     first, models = result.first, {name: outcome_tiles(scores, concern) for name, scores in result.models.items()}
     tiles: dict[str, object] = {"rows": first.rows, "classes": len(first.class_names)}
     if first.clusters:

@@ -28,7 +28,7 @@ class Split(NamedTuple):
     """The patient, speaker or recording of each sample, (N,), int64; samples of a group stay in the same split."""
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Split":
-        """Return the split with inputs and labels on ``device``; floating-point inputs become ``dtype`` unless None."""
+        """Return the split with inputs and labels on ``device``. Floating-point inputs get ``dtype``, if given."""
         inputs = self.inputs.to(device, dtype if self.inputs.is_floating_point() else None)
         return self._replace(inputs=inputs, labels=self.labels.to(device))
 
@@ -48,14 +48,14 @@ class DataSplits:
     validation: Split | None = None
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "DataSplits":
-        """Return all splits on ``device``; floating-point inputs become ``dtype`` unless None."""
+        """Return the data set with each split moved and converted by `Split.to`."""
         validation = None if self.validation is None else self.validation.to(device, dtype)
         train, test = self.train.to(device, dtype), self.test.to(device, dtype)
         return replace(self, train=train, test=test, validation=validation)
 
 
 def check_splits(data: DataSplits, source: str) -> None:
-    """Check shapes and values of ``data``; raise a `DataError` that names its ``source`` and the invalid array."""
+    """Check the shapes and values of all splits; raise a `DataError` that names ``source`` and the invalid array."""
     classes = len(data.class_names)
     for name, split in (("train", data.train), ("test", data.test), ("validation", data.validation)):
         if split is None and name == "validation":
@@ -83,13 +83,13 @@ def _is_column(values: object) -> TypeGuard[Tensor]:
 
 
 def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSplits:
-    """Return ``data`` with a fraction of the training samples moved to the validation split, stratified by class.
+    """Return ``data`` with a share of its training samples moved to a new validation split, stratified by class.
 
-    If samples have `Split.groups`, whole groups are moved; fraction and stratification are then approximate.
+    If samples have `Split.groups`, whole groups are moved. The share and the stratification are then approximate.
 
     Args:
         data: A data set without a validation split.
-        fraction: The share of the training samples to move, in (0, 1); with groups at most 1/2.
+        fraction: The share of the training samples to move, in (0, 1). With groups, it is at most 1/2.
         seed: The seed of the split; the global random generators do not change.
 
     Raises:
@@ -127,7 +127,7 @@ def load_scikit_learn(
     test_fraction: Fraction = 0.25,
     split_seed: Seed = 0,
 ) -> DataSplits:
-    """Load a data set with the scikit-learn function ``source``; inputs (N, *shape) are not scaled."""
+    """Load the data set that the scikit-learn function ``source`` returns. Inputs, (N, *shape), are not scaled."""
     bunch = source()
     inputs = torch.tensor(bunch.data, dtype=torch.float32).reshape(-1, *shape)
     labels = torch.tensor(bunch.target, dtype=torch.int64)
@@ -164,7 +164,7 @@ def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
 
     Args:
         root: The folder that has torchvision's folder ``MNIST``.
-        rows: Whether each image is a series of rows, (28, 28), instead of (1, 28, 28).
+        rows: Whether inputs are series (N, 28, 28), a step for each row of an image, not images (N, 1, 28, 28).
 
     Raises:
         DataError: If a file is missing or broken.
@@ -181,9 +181,9 @@ def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
 
 
 def load_add(root: Path) -> DataSplits:
-    """Load ADD, trajectories from an autonomous driving simulator, by the authors of the MPCS paper.
+    """Load ADD, trajectories from an autonomous driving simulator, which the authors of the MPCS paper published.
 
-    There are 2400 training and 600 test trajectories of 3 classes; inputs are positions (N, 40, 2) in [0, 1].
+    There are 2400 training and 600 test trajectories of 3 classes. Inputs are positions (N, 40, 2) in [0, 1].
 
     Raises:
         DataError: If one of the four files of ``root/ADD`` is missing, or holds no array of numbers.
@@ -202,10 +202,10 @@ def _read_add(folder: Path, name: str) -> Split:
 
 
 def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of the config
-    """Load the univariate ``set`` of the UCR archive: inputs (N, steps, 1), not scaled; sorted labels become 0, 1, ...
+    """Load the univariate data set ``set`` of the UCR archive, with inputs (N, steps, 1) that are not scaled.
 
     The files are ``root/UCR/<set>/<set>_TRAIN.tsv`` and ``_TEST.tsv``, or ``.ts`` files with a header. The label is
-    first in a line of a ``.tsv`` file, and last in a line of a ``.ts`` file.
+    first in a line of a ``.tsv`` file, and last in a line of a ``.ts`` file. Sorted labels become classes from 0 on.
 
     Raises:
         DataError: If a file is missing, a value is missing or not finite, or series differ in length.
@@ -223,7 +223,7 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
 
 
 def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
-    """Return the label of each series, as text, and all values, (N, steps, 1), float32; ``stem`` names the file."""
+    """Read the file ``<stem>.tsv`` or ``<stem>.ts``: the labels as text, and values (N, steps, 1), float32."""
     path = next((path for suffix in ("tsv", "ts") if (path := folder / f"{stem}.{suffix}").is_file()), None)
     if path is None:
         hint = f"mpcs data get ucr/{folder.name} downloads it"
@@ -244,9 +244,8 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
 
 
 def _sorted_labels(labels: list[str]) -> list[str]:
-    """Return the distinct labels, sorted as numbers (9 before 10) if all labels are numbers, otherwise as text."""
     try:
-        return sorted({*labels}, key=float)
+        return sorted({*labels}, key=float)  # 9 before 10
     except ValueError:
         return sorted({*labels})
 

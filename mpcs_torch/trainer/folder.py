@@ -38,10 +38,10 @@ class RunExistsError(MpcsError, FileExistsError):
 
 
 def is_finished(config: RunConfig, folder: Path) -> bool:
-    """Return whether ``folder`` has a finished run of ``config`` with the same number of epochs.
+    """Return whether ``folder`` has a finished run with exactly the settings of ``config``.
 
     Raises:
-        ConfigError: If the finished run has other settings, or if a schedule depends on the changed number of epochs.
+        ConfigError: If any setting but the number of epochs differs, or if that differs and a schedule depends on it.
         RunExistsError: If the number of epochs differs, and the run stopped early or has no saved state.
     """
     if not (folder / RESULT).exists():
@@ -78,7 +78,7 @@ def run_in_folder(
     """Train to the last epoch, and write ``config.yaml`` (with all defaults), ``records.csv`` and ``result.json``.
 
     Args:
-        config: The config.
+        config: The config of the run.
         data: The data that the config names.
         folder: The folder of the run; only the process of rank 0 writes to it.
         hooks: Functions that rank 0 calls after each epoch.
@@ -134,7 +134,7 @@ def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
 
 
 def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector | None) -> None:
-    """Write ``result`` when everything else is on disk, because the result file marks a run as finished."""
+    """Write ``result`` last, after all else is on disk, because this file marks the run as finished."""
     if selector is not None:
         kept = [selector.folder / epoch.file for epoch in selector.epochs if epoch.file is not None]
         flush_paths([*filter(Path.exists, kept), selector.folder / checkpoint_files.MANIFEST, selector.folder])
@@ -149,7 +149,7 @@ HooksOf = Callable[[RunConfig, Path], AbstractContextManager[Sequence[Hook]]]
 def finish_in_folder(
     config: RunConfig, data: DataSplits, folder: Path, make_hooks: HooksOf, *, overwrite: bool = False
 ) -> None:
-    """Train the run of ``config`` in ``folder``, or resume it; if it is finished, do nothing unless ``overwrite``."""
+    """Train or resume the run of ``config`` in ``folder``. Keep a finished run, unless ``overwrite`` is true."""
     is_begun = (folder / CONFIG).exists() and not overwrite
     if not is_begun or not is_finished(resolved_config(config, data), folder):
         with make_hooks(config, folder) as hooks:

@@ -38,7 +38,7 @@ class EvaluatedSplit:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """A callable that evaluates a model on ``split``; each process evaluates a share of the samples."""
+    """A callable that evaluates a model on ``split``. Each process computes the logits of its share of the samples."""
 
     split: Split
     metrics: MetricSet
@@ -51,7 +51,7 @@ class Evaluator:
 
     @property
     def share(self) -> Split:
-        """The samples of the split that this process evaluates."""
+        """The samples of ``split`` whose logits this process computes."""
         rows = self.world.rows(len(self.split.labels))
         return self.split if self.world.size == 1 else Split(self.split.inputs[rows], self.split.labels[rows])
 
@@ -79,7 +79,7 @@ class Evaluator:
 
 
 def model_inputs(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
-    """Return the inputs of metrics, by name, from ``logits`` (N, C); ``takes`` has the names that metrics need."""
+    """Compute the inputs of metrics that ``takes`` lists, such as "probabilities", from ``logits`` (N, C)."""
     inputs: dict[Takes, Tensor] = {"decisions": highest_class(logits)[1], "trials": logits}
     if "probabilities" in takes or "log_probabilities" in takes:
         inputs["log_probabilities"] = log_softmax(logits)
@@ -89,7 +89,10 @@ def model_inputs(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor
 
 
 def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision, classes: int) -> Tensor:
-    """Return the logits (N, C) of ``model``, float32 in mixed precision; raise a `PartError` for another shape."""
+    """Return the logits (N, ``classes``) of ``model``, as float32 in mixed precision.
+
+    Raise a `PartError` if the output of ``model`` has another shape, or is not floating point.
+    """
     is_mixed = precision == "bf16-mixed"
     with torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
         logits = model(inputs)
@@ -104,7 +107,7 @@ def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision, classes
 class ShuffledBatches:
     """The batches of a split in random order; each iteration is a pass over the split in a new order.
 
-    The order, and the use of the global random generator, are those of ``DataLoader(..., shuffle=True)``.
+    The order is that of ``DataLoader(..., shuffle=True)``, and uses up the same numbers of the global random generator.
     """
 
     split: Split
@@ -112,11 +115,9 @@ class ShuffledBatches:
     world: World = ALONE
 
     def __len__(self) -> int:
-        """Return the number of batches of a pass."""
         return -(-len(self.split.labels) // self.batch_size)
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the batches of a new pass."""
         yield from self.of(self.draw())
 
     def draw(self) -> Tensor:
@@ -131,7 +132,7 @@ class ShuffledBatches:
         return order
 
     def of(self, order: Tensor, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield inputs and labels of each batch, beginning with batch ``start``; ``order`` (N,) has sample indices."""
+        """Yield inputs and labels of the batches from number ``start`` on; ``order`` (N,) has the sample indices."""
         inputs, labels = self.split.inputs, self.split.labels
         for index in torch.split(order, self.batch_size)[start:]:
             yield inputs.index_select(0, index), labels.index_select(0, index)
@@ -221,8 +222,8 @@ class PreparedRun:
     ) -> LoopState:
         """Train to the last epoch, and return the state of the loop.
 
-        At each epoch, evaluate the model, step the scheduler, update the loss scale, and call ``hooks`` in order. Call
-        ``after_step`` (which may save the run) after each optimizer step but the last.
+        At each epoch, evaluate the model, step the scheduler, update the loss scale, and call ``hooks`` in order. After
+        each optimizer step except the last, call ``after_step``, which may save the run.
         """
         epochs, state = self.config.epochs, self.state
         for step, batch in self._remaining_batches():
@@ -239,14 +240,14 @@ class PreparedRun:
         return state
 
     def _ends_epoch(self, step: int) -> bool:
-        """Return whether the model is evaluated at ``step``, counted from 0 in each pass over the samples."""
+        """Return whether an epoch ends at ``step``, the number of a batch in its pass, counted from 0."""
         epochs, batches = self.config.epochs, len(self.batches)
         if epochs.unit == "step":
             return step % epochs.every == 0
         return step + 1 == batches and (self.state.steps + 1) % (epochs.every * batches) == 0
 
     def _remaining_batches(self) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
-        """Yield the remaining batches of all passes: the number of the batch in its pass, from 0, and the batch."""
+        """Yield the remaining batches of the run: pairs of a batch's number in its pass, from 0, and the batch."""
         state = self.state
         while state.epochs < self.config.epochs.count and state.stopped is None:
             if state.order is None:
@@ -281,7 +282,7 @@ class PreparedRun:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Enable oneDNN only if the config does; turn an error in the user's code into a `PartError`."""
+        """Set oneDNN as in the config for the with block; turn an error in the user's code into a `PartError`."""
         backend: Any = torch.backends.mkldnn  # PyTorch's context manager sets more than this flag, and warns
         before, backend.enabled = backend.enabled, self.config.device.onednn
         try:
@@ -295,7 +296,7 @@ class PreparedRun:
 
 
 def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
-    """Take one optimizer step with the scaled loss of ``inputs`` (N, ...) and labels ``target`` (N,)."""
+    """Take a step of the optimizer on ``inputs`` (N, ...) and labels ``target`` (N,), with the loss times its scale."""
     world, share = state.world, state.world.rows(len(target))
     state.optimizer.zero_grad()
     logits = forward_pass(state.engine, inputs[share], state.precision, state.classes)

@@ -133,7 +133,7 @@ def concern_loss(
     label_smoothing: Portion = 0.0,
     released: Weight | None = None,
 ) -> Loss:
-    """Make a `ConcernLoss` from ``concern``; ``released``, unless None, is the weight of tolerable errors."""
+    """Make a `ConcernLoss`. ``released`` is the weight of tolerable errors; by default, it is that in ``concern``."""
     return ConcernLoss(_penalties(concern, released), concern_share=concern_share, label_smoothing=label_smoothing)
 
 
@@ -149,7 +149,7 @@ def softmax_margin(
     label_smoothing: Portion = 0.0,
     released: Weight | None = None,
 ) -> Loss:
-    """Make a `SoftmaxMarginLoss` from ``concern``; ``released``, unless None, is the weight of tolerable errors."""
+    """Make a `SoftmaxMarginLoss`. ``released`` is the weight of tolerable errors; by default, that in ``concern``."""
     return SoftmaxMarginLoss(_penalties(concern, released), margin=margin, label_smoothing=label_smoothing)
 
 
@@ -213,7 +213,7 @@ and ``load_state_dict``, its state is saved with the run."""
 
 
 class EpochStep:
-    """Step a torch ``scheduler`` with the value of the metric ``score``; without a value if ``score`` is None."""
+    """A callable that steps ``scheduler`` after each epoch; if ``score`` names a metric, with the metric's value."""
 
     def __init__(self, scheduler: LRScheduler, score: str | None = None) -> None:
         self.scheduler, self.score = scheduler, score
@@ -231,7 +231,7 @@ def cosine(
     *,
     warmup_epochs: NonNegativeInt = 0,
 ) -> Step:
-    """Make a scheduler that lowers the learning rate to 0 along a cosine, times a linear ramp in ``warmup_epochs``."""
+    """Make a scheduler: a cosine down to 0, multiplied by a linear ramp during the first ``warmup_epochs``."""
     parts: list[LRScheduler] = [CosineAnnealingLR(optimizer, T_max=epochs)]
     if warmup_epochs:
         parts.append(LinearLR(optimizer, start_factor=1 / (warmup_epochs + 1), total_iters=warmup_epochs))
@@ -265,7 +265,7 @@ def mpcs_lr(
     smoothing: Annotated[float, Field(ge=0, lt=1)] = 0.0,
     warmup_steps: NonNegativeInt = 0,
 ) -> Step:
-    """Make an `MPCSLR`, which scales the learning rate by ``score``, a metric that is better when lower."""
+    """Make an `MPCSLR`: the learning rate follows the metric ``score``, of which lower values must be better."""
     settings: dict[str, Any] = {"power": power, "smoothing": smoothing, "warmup_steps": warmup_steps}
     settings |= {"reference": reference, "lowest": lowest, "highest": highest}
     return EpochStep(MPCSLR(optimizer, **settings), score)

@@ -87,7 +87,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
 def make_metrics(
     config: RunConfig, data: DataSplits, device: torch.device, *, only: Collection[str] | None = None
 ) -> MetricSet:
-    """Make the metrics of ``config`` for the classes of ``data``; unless None, ``only`` has the names to make."""
+    """Make the metrics of ``config`` for the classes of ``data``. If ``only`` is given, make those with these names."""
     entries = [metric.entry() for metric in config.metrics if only is None or metric.name in only]
     settings = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
     with _config_errors(f"{config.name}: metrics"):
@@ -96,7 +96,7 @@ def make_metrics(
 
 @contextmanager
 def _config_errors(place: str) -> Iterator[None]:
-    """Turn an error into a `ConfigError` that begins with ``place``; keep errors of communication between processes."""
+    """Turn an error in the with block into a `ConfigError` that begins with ``place``; pass communication errors on."""
     try:
         yield
     except Exception as error:
@@ -107,7 +107,7 @@ def _config_errors(place: str) -> Iterator[None]:
 
 
 def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
-    """Return ``config`` with the MPCS settings k and t for ``data``; raise a `ConfigError` if they do not match."""
+    """Return ``config`` with k and t of MPCS filled in for ``data``; raise a `ConfigError` if the data do not fit."""
     score, classes = config.score, len(data.class_names)
     try:
         concern = score.concern.spec(data.class_names)

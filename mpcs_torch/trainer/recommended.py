@@ -34,7 +34,7 @@ CHOICE, RULE = "recommended.json", "rule.pt"
 
 
 def recipe_runs(config: RunConfig) -> dict[str, RunConfig]:
-    """Return the config of each run of the recommended recipe, by the name of the loss."""
+    """Return the config of each run of the recommended recipe. Each run has another loss, whose name is the key."""
     runs = {}
     for name, (margin, smoothing) in LOSSES.items():
         loss = {"name": "recommended", "margin": margin, "label_smoothing": smoothing}
@@ -47,7 +47,7 @@ def recipe_runs(config: RunConfig) -> dict[str, RunConfig]:
 
 
 def train_recommended(config: RunConfig, data: DataSplits, folder: Path, make_hooks: HooksOf) -> Recommendation:
-    """Train all unfinished runs of the recipe in ``folder``, choose a model by validation, and write the choice."""
+    """Train the unfinished runs of the recipe in ``folder``, choose a model by validation, and save the choice."""
     assert config.recommended is not None
     settings = config.recommended
     concern = config.score.concern.spec(data.class_names)
@@ -75,7 +75,7 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: Path, make_ho
 
 
 def write_choice(choice: Recommendation, folder: Path) -> None:
-    """Write ``choice`` as JSON, and its decision rule, to ``folder``."""
+    """Write the summary of ``choice`` (as JSON) and its fitted decision rule to two files in ``folder``."""
     choice.rule.save(folder / RULE, overwrite=True)
     plain = {"loss": choice.name, "factor": choice.factor, "summary": choice.summary, "rule": RULE}
     text = json.dumps({**plain, "options": choice.options.records()}, indent=2)
@@ -111,7 +111,7 @@ class SeedResult(NamedTuple):
 
 
 class Effect(NamedTuple):
-    """A difference or relative change of mean counts over seeds, and the ends of its 95 % interval."""
+    """A difference or relative change of counts (means over seeds), with the ends of its 95 % interval."""
 
     value: float
     low: float
@@ -132,12 +132,12 @@ class Demonstration:
         return [Tally(*map(int, counts)) for counts in details]
 
     def mean(self, name: str, count: str, per: str | None = None) -> float:
-        """Return the mean over seeds of the `Tally` field ``count``, divided by the field ``per`` unless None."""
+        """Return the mean over seeds of the `Tally` field ``count``, or with ``per``, of ``count`` / ``per``."""
         ratios = [getattr(t, count) / (1 if per is None else getattr(t, per)) for t in self.tallies(name)]
         return fmean(ratios)
 
     def effect(self, compare: Callable[[Tensor, Tensor], Tensor], count: str) -> Effect:
-        """Return ``compare`` of the mean ``count`` of the recommended and the plain run, with a jackknife interval."""
+        """Call ``compare`` on the mean ``count`` of the recommended and the plain run; add a jackknife interval."""
         counts = [[getattr(tally, count) for tally in self.tallies(name)] for name in (RECOMMENDED, PLAIN)]
         by_seed = torch.tensor(counts, dtype=torch.float64)
         _, low, high = jackknife_interval(
@@ -152,13 +152,13 @@ class Demonstration:
         return confusion_matrix(decisions, target, num_classes=len(self.concern.classes)).long()
 
     def curve(self, name: str) -> RiskCoverage:
-        """Return dangerous errors per decided sample against coverage, for the run ``name`` and all seeds."""
+        """Return the risk-coverage curve of dangerous errors for the run ``name`` and the samples of all seeds."""
         decisions, risks = (torch.cat(parts) for parts in zip(*(seed.risks[name] for seed in self.seeds), strict=True))
         target = torch.cat([seed.target for seed in self.seeds])
         return risk_coverage_curve(risks, self.concern.dangerous_pairs()[target, decisions])
 
     def table(self) -> Table:
-        """Return a table of means over seeds, with a row for each model and rule."""
+        """Return a table of means over seeds, with a row for each run, without and with referral."""
         header = ["", "decided", "right, of those decided", "errors", "dangerous errors", "dangerous per sample"]
         rows = []
         for name in self.seeds[0].decisions:

@@ -51,12 +51,12 @@ def record_writer(path: Path, columns: Sequence[str], *, append: bool = False) -
 
 
 def read_records(path: Path) -> list[Record]:
-    """Return the rows of a records file, from a run or published (with fewer columns).
+    """Return the rows of a records file of a run, or of a published file, which has fewer columns.
 
     A last line without a newline, from an interrupted run, is ignored, because its last number may be truncated.
 
     Raises:
-        ResultError: If the file is not UTF-8 text, has no header, or has a complete row with a missing number.
+        ResultError: If the file is not UTF-8 text, has no header, or has a complete row that lacks a number.
     """
     try:
         *lines, cut = path.read_text(encoding="utf-8").split("\n")
@@ -86,7 +86,7 @@ def _record(path: Path, line: int, columns: Sequence[str], text: str) -> Record:
 
 
 def recorded_directions(folder: Path, columns: Collection[str]) -> dict[str, Direction]:
-    """Return whether each of ``columns`` is better when lower ("min") or higher ("max"), if known.
+    """Return for each of ``columns`` whether it is better when lower ("min") or higher ("max"); leave out unknown ones.
 
     The sources are ``config.yaml`` in ``folder`` and the built-in metrics. No code that the config names is run.
     """
@@ -148,7 +148,7 @@ def read_result(folder: Path) -> RunResult:
 
 
 def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> RunResult:
-    """Evaluate the model that ``selector`` picks (only rank 0 has one) on all splits, then restore the last weights."""
+    """Evaluate the model that ``selector`` (in rank 0) picks on all splits; then restore the last epoch's weights."""
     world, model = run.state.world, run.state.measured
     final = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     # Buffers (of batch norm, for example) differ between processes, so rank 0 sends its weights to the others.
@@ -168,7 +168,7 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
 def _pick(
     run: PreparedRun, selector: CheckpointSelector | None, last: dict[str, Any]
 ) -> tuple[int, str, dict[str, Any]]:
-    """Return the picked epoch, the reason and the weights; without a pick by ``selector``, those of the last epoch."""
+    """Return the picked epoch, the reason and the weights. Without a pick by ``selector``, the weights are ``last``."""
     if selector is None:
         return run.state.epochs, "the last epoch, because the run has no selector", last
     if selector.best is None:
@@ -221,19 +221,19 @@ class TrainedRun:
         return self.prepared.data.test
 
     def picks(self) -> dict[str, int]:
-        """Return the first epoch with the best value of each metric of which "min" or "max" is known to be better."""
+        """Return the first best epoch of each metric, by name; metrics without a known direction are left out."""
         epochs = [Epoch(int(record["epoch"]), record) for record in self.records]
         directions = self.directions()
         picked = SelectionRule(next(iter(directions)), directions).picked_by_each(epochs) if directions else {}
         return {column: epoch.number for column, epoch in picked.items()}
 
     def directions(self) -> Mapping[str, Direction]:
-        """Return whether each metric in the records is better when lower ("min") or higher ("max"), if known."""
+        """Return whether each recorded metric is better when lower ("min") or higher ("max"), by name, if known."""
         return {name: way for name, way in self.config.directions.items() if name in self.records[0]}
 
     @torch.no_grad()
     def logits(self, split: Split, epoch: int) -> Tensor | None:
-        """Return the logits (N, C) of the model of ``epoch`` on ``split``; None if no checkpoint was kept."""
+        """Return the logits (N, C) of the model of ``epoch`` on ``split``; None if ``epoch`` has no checkpoint."""
         saved = [] if self.selector is None else self.selector.epochs
         if self.selector is None or not any(one.number == epoch and one.file is not None for one in saved):
             return None
@@ -248,7 +248,7 @@ class TrainedRun:
 
 
 def open_trained(folder: Path, data: Path | DataSplits) -> TrainedRun:
-    """Read the finished run in ``folder``, and import its custom code; ``data`` is its data set, or the data folder.
+    """Read the finished run in ``folder``, and import custom code; ``data`` is its data set, or the data root.
 
     Raises:
         MpcsError: If a file of the run, or a data set, is missing or invalid.

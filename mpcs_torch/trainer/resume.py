@@ -41,7 +41,7 @@ def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | N
 
 
 def selector_hook(selector: CheckpointSelector | None) -> Hook:
-    """Return a hook that adds each epoch to ``selector`` (unless None), and stops the run when its patience ends."""
+    """Return a hook that adds epochs to ``selector``, and stops the run after too many epochs without a new best."""
 
     def select(epoch: MeasuredEpoch, state: LoopState) -> str | None:
         if selector is None:
@@ -73,13 +73,13 @@ FILE = "resume.pt"
 
 
 class StoppedError(MpcsError, RuntimeError):
-    """An error that ends a run which received a signal to stop, after its state was saved."""
+    """An error that ends a run because of a signal (Ctrl-C or SIGTERM). The state of the run was saved before."""
 
     exit_status = 128 + signal.SIGTERM
 
 
 class RunKeeper:
-    """Save a run every ``seconds`` to ``folder``, and when it is interrupted (Ctrl-C) or terminated (SIGTERM)."""
+    """Save a run to ``folder`` every ``seconds``, and when the process is interrupted (Ctrl-C) or terminated."""
 
     def __init__(self, folder: Path, seconds: float) -> None:
         self.folder, self.seconds = folder, seconds
@@ -88,7 +88,7 @@ class RunKeeper:
         """The number of the received signal; None before a signal."""
 
     def after_step(self, run: PreparedRun) -> None:
-        """Save the run if the time has come; if any process received a signal, save and stop the run."""
+        """Save the run if the last save is ``seconds`` ago. If any process received a signal, save and stop the run."""
         is_stopping = self._stopping is not None
         is_due = is_stopping or monotonic() - self._saved_at >= self.seconds
         saves, stops = run.state.world.any_set([is_due, is_stopping], run.batches.split.labels.device)
@@ -96,7 +96,7 @@ class RunKeeper:
             self.save(run, stop=stops)
 
     def save(self, run: PreparedRun, *, stop: bool = False) -> None:
-        """Write all state that is needed to resume the run (rank 0 writes); with ``stop``, raise a `StoppedError`."""
+        """Write the state from which to resume the run (in rank 0 only); with ``stop``, then raise a `StoppedError`."""
         state = run.state
         random = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
         with run.running():
@@ -127,7 +127,7 @@ class RunKeeper:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Handle Ctrl-C and SIGTERM only after the current step, in this context; a second Ctrl-C stops at once."""
+        """Delay Ctrl-C and SIGTERM in the with block until the step is over; a second Ctrl-C stops at once."""
 
         def defer(number: int, frame: FrameType | None) -> None:  # noqa: ARG001  # a signal handler
             if number == signal.SIGINT == self._stopping:
@@ -149,7 +149,7 @@ class RunKeeper:
 
 
 def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
-    """Load the state ``saved`` into ``run``; raise a `ConfigError` if it is damaged or belongs to another config."""
+    """Load the state ``saved`` into ``run``; raise a `ConfigError` if ``saved`` is damaged or has another config."""
     state = run.state
     try:
         check_resumable(saved["config"], run.config, saved["epochs"])
@@ -170,11 +170,11 @@ def restore(run: PreparedRun, saved: dict[str, Any]) -> None:
 
 
 def check_resumable(saved: str, config: RunConfig, epochs: int = 0) -> bool:
-    """Return whether ``saved``, a config as YAML text, and ``config`` differ in the number of epochs.
+    """Return whether ``config`` has another number of epochs than ``saved``, the config of a run as YAML text.
 
     Raises:
-        ConfigError: If another setting differs, or if a schedule depends on the changed number of epochs. Also if
-            ``config`` has fewer epochs than the finished ``epochs``.
+        ConfigError: If another setting differs, if a schedule depends on a number of epochs that differs, or if
+            ``config`` has fewer than ``epochs``, the number of finished epochs.
     """
     changed = changed_keys(saved, config)
     if others := ", ".join(key for key in changed if key != COUNT):
@@ -201,7 +201,7 @@ def read_state(folder: Path) -> dict[str, Any] | None:
 
 
 def cut_records(path: Path, epochs: int) -> None:
-    """Keep only the first ``epochs`` rows of ``path``; raise a `ConfigError` if the file has fewer complete rows."""
+    """Delete all but the first ``epochs`` rows of ``path``; raise a `ConfigError` if it has fewer complete rows."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[: 1 + epochs]
     if len(lines) <= epochs or not lines[-1].endswith("\n"):
         raise ConfigError(f"{path} must have the {epochs} epochs of the saved run, but has {max(len(lines) - 1, 0)}")

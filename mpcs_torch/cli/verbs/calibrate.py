@@ -64,7 +64,7 @@ def fit(
 
 
 def _refuse_others(reading: ReadOptions, method: str) -> None:
-    """Refuse options for classifiers if ``method`` is for detectors; else refuse options for detectors."""
+    """If ``method`` calibrates detection scores, refuse options for classifiers; otherwise, those for detectors."""
     others = {*(OF_CLASSES if method in ("logistic", "pav") else OF_TRIALS)} - {*OF_ALL}
     refused = {name: value for name, value in options.given_options(reading).items() if name in others}
     options.refuse_given(refused, f"is not for --method {method}")

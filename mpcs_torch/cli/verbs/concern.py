@@ -107,7 +107,6 @@ def suggest(
 
 
 def _check_options(context: typer.Context, source: Source) -> None:
-    """Refuse options in `OPTIONS` that ``source`` does not take, if the command line has them."""
     for name in set.union(*OPTIONS.values()) - OPTIONS[source]:
         origin = context.get_parameter_source(name)
         if origin is not None and origin.name == "COMMANDLINE":

@@ -108,7 +108,6 @@ def detect(
 
 
 def _read_points(texts: Sequence[str]) -> "list[OperatingPoint]":
-    """Parse each of ``texts`` as P_TARGET or P_TARGET,C_MISS,C_FA; refuse any other text."""
     points = []
     for text in texts:
         with options.refused_values(f"{text}: ", option="--point"):

@@ -20,7 +20,7 @@ def metrics() -> None:
 
 
 def register_table(*, code: str = "`") -> Table:
-    """Return a table with a row for each metric: its name, class, better direction, input and computed value.
+    """Return a table with a row for each metric: name, class, better direction, input, and what the metric computes.
 
     ``code`` is put before and after each name and class; the default marks code in Markdown.
     """

@@ -98,7 +98,7 @@ def monitor(
 def _begin(
     rule: Path, loaded: "DecisionRule", logs: list[Path], given: list[str] | None, groups: Sequence[str], numbers: Any
 ) -> "Watch":
-    """Return a new watch with the limits ``given`` (default: those of ``loaded``), ``groups`` and ``numbers``."""
+    """Return a new watch: its limits are ``given``, or else those of ``loaded``; ``groups`` has texts COLUMN=A,B."""
     from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
     from mpcs_torch.learning import Limit
     from mpcs_torch.monitoring.watch import Settings, Watch, names_of_groups

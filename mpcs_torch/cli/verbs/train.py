@@ -34,7 +34,6 @@ def config_table() -> Table:
 
 
 def _named(part: Mapping[str, object]) -> str:
-    """Return the ``name`` in a config's section for data or model, followed by its ``set`` if there is one."""
     return " ".join(str(part[key]) for key in ("name", "set") if key in part)
 
 
@@ -135,7 +134,6 @@ def _hooks(settings: "RunConfig", folder: Path) -> "Iterator[list[Hook]]":  # no
 
 
 def _train_recommended(settings: "RunConfig", folder: Path, data: "DataSplits") -> None:
-    """Train a model with each loss of the recommended recipe, and print which model was chosen."""
     from mpcs_torch.trainer.recommended import CHOICE, RULE, train_recommended
 
     choice = train_recommended(settings, data, folder, _hooks)

@@ -25,7 +25,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     Modules that the config names by import path are imported. This runs their code: load only configs that you trust.
 
     Raises:
-        ConfigError: If the config has errors; the message lists them with their places.
+        ConfigError: If the config or an override has errors. The message lists the errors, with the lines of the file.
     """
     try:
         document = read_yaml_file(path)
@@ -48,7 +48,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def load_packaged_config(path: str, overrides: Sequence[str] = ()) -> RunConfig:
-    """Load the config ``path`` under ``configs/``, such as ``experiments/demo``, of the package or the repository."""
+    """Load ``configs/<path>.yaml`` of the package as a run config; ``path`` is ``experiments/demo``, for example."""
     kind, _, name = path.partition("/")
     return load_config(packaged_file(kind, name), overrides)
 
@@ -59,13 +59,13 @@ def dump_config(config: RunConfig) -> str:
 
 
 def changed_keys(saved: str, config: RunConfig) -> list[str]:
-    """Return the dotted keys that differ between the dump ``saved`` and ``config``; a missing key is at its default."""
+    """Return the dotted keys that differ between ``saved`` (YAML text, with defaults filled in) and ``config``."""
     old, new = (flat(RunConfig.model_validate(parse_yaml(text)).model_dump()) for text in (saved, dump_config(config)))
     return [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
 
 
 def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Flatten the settings of a config to dotted keys, as in overrides."""
+    """Return the settings of the nested mapping ``tree`` by dotted key, such as ``training.batch_size``."""
     settings: dict[str, Any] = {}
     for key, value in tree.items():
         settings |= flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
@@ -73,7 +73,7 @@ def flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def _validated(tree: dict[str, Any], path: Path, place: Callable[[Steps], str], problems: list[str]) -> RunConfig:
-    """Validate ``tree``, the settings of a config; raise a `ConfigError` for ``problems`` and those in ``tree``."""
+    """Return ``tree`` as a config. If there are ``problems``, or errors in ``tree``, raise a `ConfigError` with all."""
     cause = None
     try:
         config = RunConfig.model_validate(tree, context={"folder": path.parent})
@@ -97,7 +97,7 @@ def _line(place: Callable[[Steps], str], steps: Steps, message: str) -> str:
 
 
 def _known_keys(steps: Steps) -> set[str]:
-    """Return the keys of the section at ``steps``, and the keyword arguments of the built-in parts that it can name."""
+    """Return the keys that a config may have at ``steps``, including the arguments of all built-in parts there."""
     sections: list[type[Section]] = [RunConfig]
     for step in steps:
         inner = [
@@ -111,14 +111,12 @@ def _known_keys(steps: Steps) -> set[str]:
 
 
 def _sections_in(annotation: Any) -> list[type[Section]]:
-    """Return the classes of sections in a type such as ``Section | None``."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return [annotation]
     return [section for each in get_args(annotation) for section in _sections_in(each)]
 
 
 def _apply_override(tree: dict[str, Any], override: str) -> str | None:
-    """Set the key of ``override`` in ``tree``; return the problem as text, or None if there is none."""
     text_of_override = quoted(override)
     dotted, separator, text = override.partition("=")
     *parents, key = dotted.split(".")

@@ -44,20 +44,21 @@ class Section(BaseModel):
 
 
 class _CustomArguments(Section):
-    """Keyword arguments of a custom part, which may default to infinity."""
+    """Keyword arguments of a custom part (the user's own code). Unlike other settings, they may be infinite or NaN."""
 
     model_config = ConfigDict(allow_inf_nan=True, protected_namespaces=())
 
 
 class PartError(MpcsError, RuntimeError):
-    """A custom part breaks a rule, or raised an error, which is then the cause of this one."""
+    """An error because a custom part (the user's own code) broke a rule, or raised the error in ``__cause__``."""
 
 
 def error_of_parts(error: Exception, custom_parts: Mapping[str, str]) -> PartError | None:
-    """Return the `PartError` to raise instead of ``error``; ``custom_parts`` are import paths by config key.
+    """Return the `PartError` to raise instead of ``error``, or None if ``error`` itself should be raised.
 
-    The message names each part whose package is in the traceback, with the line, or all parts if there is no such part.
-    Return None if there are no custom parts, or if ``error`` is an `MpcsError`.
+    ``custom_parts`` has the import path of each custom part by its config key. If ``error`` was raised in the package
+    of a custom part, the message names the part and the line. Otherwise, it names all custom parts. The result is None
+    if ``custom_parts`` is empty, or if ``error`` is an `MpcsError`.
     """
     if isinstance(error, MpcsError) or not custom_parts:
         return None
@@ -68,7 +69,7 @@ def error_of_parts(error: Exception, custom_parts: Mapping[str, str]) -> PartErr
 
 
 def _line_in_package(path: str, error: Exception) -> str:
-    """Return, as text, the last line of the traceback that is in the package of the import path; empty if none is."""
+    """Return, as text, the last traceback line in the package of the import path ``path``; "" if there is none."""
     module = sys.modules.get(path.partition(":")[0].partition(".")[0])
     roots = [*getattr(module, "__path__", []), *([] if (file := getattr(module, "__file__", None)) is None else [file])]
     lines = traceback.extract_tb(error.__traceback__)
@@ -77,9 +78,10 @@ def _line_in_package(path: str, error: Exception) -> str:
 
 
 class PartConfig(Section):
-    """A part made by the function or class that ``name`` or ``path`` gives; the other keys are keyword arguments.
+    """A part of a run, such as the model: the function or class that makes the part, and its keyword arguments.
 
-    Arguments are validated by the annotations of the function, and its defaults are filled in.
+    ``name`` or ``path`` gives the function or class. All other keys are keyword arguments, which are validated by the
+    annotations of the function; missing arguments get its defaults.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -109,7 +111,7 @@ class PartConfig(Section):
 
     @classmethod
     def _arguments(cls, maker: Callable[..., Any], base: type[Section]) -> type[Section]:
-        """Return a pydantic model of the keyword arguments of ``maker``; its positional ones must be ``cls.takes``."""
+        """Return a pydantic model of the keyword arguments of ``maker``; its other arguments must be ``cls.takes``."""
         try:
             signature = inspect.signature(maker, eval_str=True)
             keywords = {}
@@ -142,7 +144,7 @@ class PartConfig(Section):
         return self._find(self.name, self.path)
 
     def make(self, *positional: object) -> Any:
-        """Make the part with the keyword arguments of the config; raise a `PartError` if a custom part fails."""
+        """Call `maker` with ``positional`` and the config's arguments; raise a `PartError` if a custom part fails."""
         try:
             made = self.maker(*positional, **(self.model_extra or {}))
         except Exception as error:
@@ -168,7 +170,11 @@ FILLED_IN = ("num_classes", "concern", "from_logits", "validate_args")
 
 
 class MetricConfig(Section):
-    """A metric and its column. Other keys are settings of the metric. Text alone names a registered metric."""
+    """A metric, and the name of its column in the records.
+
+    Keys that are no fields of this class are settings of the metric. In a config, a name alone, such as ``mcc``, stands
+    for a registered metric without settings.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -212,14 +218,13 @@ class MetricConfig(Section):
 
     @model_serializer(mode="wrap")
     def _short(self, handler: SerializerFunctionWrapHandler) -> Any:
-        """Dump a registered metric without settings as its name."""
         unused = ["metric"] if self.metric is None else []
         unused += ["path", "takes", "direction"] if self.path is None else []
         plain = {key: value for key, value in handler(self).items() if key not in unused}
         return self.name if set(plain) == {"name"} else plain
 
     def entry(self) -> MetricEntry:
-        """Return the register's entry for this metric, with its column in records.csv and the config's settings."""
+        """Return the metric's entry in the register, with the column's name and the settings of this config."""
         entry = BY_NAME[self.metric or self.name] if self.path is None else entry_of_path(self.path)
         if self.path is not None:
             entry = replace(entry, takes=self.takes, given_direction=self.direction)

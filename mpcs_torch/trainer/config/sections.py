@@ -22,7 +22,7 @@ from mpcs_torch.trainer.named_parts import LOSSES, MODELS, OPTIMIZERS, SCHEDULER
 
 
 class ConfigError(MpcsError, ValueError):
-    """A config, or an override of it, breaks its rules; the message lists every place."""
+    """A config, or an override of a key in it, is invalid. The message lists all problems with their positions."""
 
 
 class DataConfig(PartConfig):
@@ -66,7 +66,7 @@ class ModelConfig(PartConfig):
 
 
 class EpochsConfig(Section):
-    """The epochs. Each measurement of the model ends an epoch: at steps of a pass over the data, or after passes."""
+    """The epochs of a run. An epoch ends when the model is measured; it may be shorter than a pass over the data."""
 
     count: Annotated[int, Field(ge=1)] = 150
     """The number of epochs of the run."""
@@ -94,7 +94,7 @@ class EpochsConfig(Section):
 
 
 class ConcernConfig(Section):
-    """The arguments of `ConcernSpec`; the classes default to those of the data."""
+    """The arguments of `ConcernSpec`; ``classes`` defaults to the class names of the data."""
 
     classes: list[str] | int | None = None
     releases: list[list[str | int]] = Field(default_factory=list)
@@ -113,7 +113,7 @@ class ConcernConfig(Section):
 
 
 def _read_concern(value: object, info: ValidationInfo) -> object:
-    """Replace the path of a concern file, relative to the config, by the content of the file."""
+    """Replace a path in ``value`` by the content of that concern file. Relative paths begin at the config's folder."""
     if not isinstance(value, str):
         return value
     folder = info.context["folder"] if info.context else Path()
@@ -157,7 +157,7 @@ Follower = tuple[str, str, Need]
 def follower_problems(
     followers: Collection[Follower], measured: Collection[str], directions: Mapping[str, Direction]
 ) -> Iterator[str]:
-    """Yield a message for each follower whose column is measured on test data, not measured at all, or unsuitable."""
+    """Yield a message for each of ``followers`` (see `Follower`) that names a test column or an unsuitable column."""
     for place, column, needs in followers:
         if column.startswith(TEST):
             better = shown(column.removeprefix(TEST))
@@ -176,7 +176,7 @@ def follower_problems(
 
 
 class LossConfig(PartConfig):
-    """The function that makes the loss from a `ConcernSpec`, and further keyword arguments for it."""
+    """The loss: a function that makes the loss from a `ConcernSpec`, and the function's other keyword arguments."""
 
     key = "loss"
     registry = LOSSES
@@ -192,7 +192,7 @@ class SchedulerConfig(PartConfig):
 
     @property
     def follows_count(self) -> bool:
-        """Whether rates depend on the number of epochs. If not, the maker's parameter for it begins with ``_``."""
+        """Whether rates depend on the number of epochs. If not, the second parameter of `maker` begins with ``_``."""
         parameters = list(inspect.signature(self.maker).parameters)
         return not (len(parameters) > 1 and parameters[1].startswith("_"))
 
@@ -227,7 +227,7 @@ class TrainingConfig(Section):
 
 
 class RecommendedConfig(Section):
-    """The recipe of `recommended`: a plain run and runs with margins, one of which is chosen on validation samples."""
+    """The settings of the recommended recipe: train without and with margins, and choose a model by validation."""
 
     max_accuracy_loss: Annotated[Number, Field(ge=0, le=1)] = MAX_ACCURACY_LOSS
     """The largest loss of accuracy that the choice may cause on validation samples, as a share of samples."""
@@ -243,7 +243,7 @@ class RecommendedConfig(Section):
 
 
 class SelectorConfig(Section):
-    """The checkpoints to keep: arguments of `SelectionRule` and `CheckpointSelector`."""
+    """The settings that decide which checkpoints are kept: arguments of `SelectionRule` and `CheckpointSelector`."""
 
     by: str = "mpcs"
     within: dict[str, Annotated[Number, Field(ge=0)]] = Field(default_factory=dict)
@@ -260,14 +260,14 @@ class SelectorConfig(Section):
     is within the limits. Default: no early stop."""
 
     def followers(self) -> Iterator[Follower]:
-        """Yield a `Follower` for each metric that the selection rule reads."""
+        """Yield the key, the column and the needed property of each metric by which the selection rule chooses."""
         yield "selector.by", self.by, "direction"
         yield from (("selector.within", column, "direction") for column in self.within)
         for name, bounds in (("at_most", self.at_most), ("at_least", self.at_least)):
             yield from ((f"selector.{name}", column, "value") for column in bounds)
 
     def rule(self, directions: Mapping[str, Direction]) -> SelectionRule:
-        """Make the selection rule; ``directions`` has the direction of each metric."""
+        """Make the selection rule; ``directions`` says if a metric is better when lower ("min") or higher ("max")."""
         limits = {name: dict[str, float](getattr(self, name)) for name in ("within", "at_most", "at_least")}
         return SelectionRule(self.by, dict(directions), ties=self.ties, **limits)
 
@@ -296,12 +296,12 @@ class RunConfig(Section):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of the records that follow the column ``epoch``."""
+        """The names of the columns in the records file, without the first column, ``epoch``."""
         return (*(metric.name for metric in self.metrics), *(f"{TEST}{name}" for name in self.epochs.test))
 
     @property
     def directions(self) -> dict[str, Direction]:
-        """The direction of each metric that has one."""
+        """Whether each metric is better when lower ("min") or higher ("max"), by name, if that is known."""
         entries = [metric.entry() for metric in self.metrics]
         return {entry.name: entry.direction for entry in entries if entry.direction is not None}
 
@@ -315,7 +315,7 @@ class RunConfig(Section):
 
     @property
     def follows_count(self) -> str | None:
-        """The key of a schedule that depends on the number of epochs; None if there is no such schedule."""
+        """The key of a setting that depends on the number of epochs, such as ``scheduler``; None if there is none."""
         if self.recommended is not None:
             return "recommended"
         if self.training.margin_ramp is not None:
