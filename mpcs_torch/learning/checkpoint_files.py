@@ -51,7 +51,7 @@ class SavedEpoch(Epoch):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """The number and the values of the epoch, for comparison with other epochs; NaN equals NaN."""
+        """The number and the metric values of the epoch, to compare it with other epochs; NaN values are equal."""
         return self.number, *sorted((name, str(value + 0.0)) for name, value in self.values.items())
 
     def is_whole_in(self, folder: Path) -> bool:
@@ -108,7 +108,7 @@ class Manifest:
 
 
 class Update(NamedTuple):
-    """A line of the manifest: one call of `CheckpointSelector.update`."""
+    """One call of `CheckpointSelector.update`. The manifest records it as one line."""
 
     epoch: SavedEpoch
     dropped: Sequence[str] = ()
@@ -118,7 +118,7 @@ class Update(NamedTuple):
 
 
 def append(folder: Path, size: int, update: "Update", *, flush: bool) -> int:
-    """Append ``update`` as a line at byte ``size`` of ``manifest.json``, and return the new size in bytes."""
+    """Cut ``manifest.json`` to ``size`` bytes, append ``update`` as a line, and return the new size in bytes."""
     epoch, dropped, again = update
     plain = {"number": epoch.number, "values": epoch.values}
     plain |= {} if epoch.file is None else {"file": epoch.file, "sha256": epoch.sha256}
@@ -133,7 +133,7 @@ def temporary_path(folder: Path, epoch: SavedEpoch) -> Path:
 
 
 def _is_unfinished(folder: Path, epoch: SavedEpoch) -> bool:
-    """Return whether a process died after it recorded ``epoch``, but before it renamed the checkpoint."""
+    """Return whether a process recorded ``epoch``, but died before it renamed the temporary checkpoint file."""
     return epoch.file is not None and temporary_path(folder, epoch).exists() and not (folder / epoch.file).exists()
 
 
@@ -146,7 +146,6 @@ def _update(line: bytes) -> "Update":
 
 
 def _saved_epoch(plain: Any) -> SavedEpoch:
-    """Convert a dictionary of ``manifest.json`` to an epoch; raise a ValueError if a value or file name is invalid."""
     epoch = SavedEpoch(**plain)
     number, file = epoch.number, epoch.file
     if isinstance(number, bool) or not isinstance(number, int):
@@ -175,7 +174,7 @@ def delete_checkpoints(folder: Path) -> None:
 
 
 def delete_files(folder: Path, epochs: Sequence[SavedEpoch]) -> list[SavedEpoch]:
-    """Delete the checkpoints of ``epochs``; return the epochs whose files could not be deleted, to try again."""
+    """Delete the checkpoint files of ``epochs``; return those ``epochs`` whose files still exist."""
     for epoch in epochs:
         with suppress(OSError):
             (folder / str(epoch.file)).unlink()
@@ -190,7 +189,7 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
     """Write ``state`` to the file ``path``, verify that the file can be loaded, and return its SHA-256 hash.
 
     Raises:
-        StateError: If the state could not be loaded again; no file remains.
+        StateError: If ``state`` cannot be saved, or cannot be loaded again; no file remains.
         OSError: If the file cannot be written.
     """
     try:
@@ -232,7 +231,7 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
 
 
 class Sink:
-    """A file that ignores writes after it is closed, because torch writes once more after an interrupt."""
+    """A file that ignores writes after it is closed: after an interrupt, torch still writes to the closed file."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -248,7 +247,7 @@ class Sink:
 
 
 def _leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
-    """Yield the path, such as ``state['model']``, and the value of each leaf of nested containers."""
+    """Yield the path (such as ``state['model']``) and the value of each leaf of nested dictionaries and sequences."""
     if type(state) not in (dict, OrderedDict, list, tuple):
         yield path, state
         return
@@ -257,7 +256,7 @@ def _leaves(state: Any, path: str = "state") -> Iterator[tuple[str, Any]]:
 
 
 def _blame(leaves: list[tuple[str, Any]], fails: Callable[[object, Any], None]) -> str:
-    """Return, as text for an error message, the path and type of the first leaf for which ``fails`` raises an error."""
+    """Return the path and type of the first leaf for which ``fails`` raises an error, as text for an error message."""
     for path, value in leaves:
         try:
             fails({"": value} if isinstance(value, Tensor) else value, BytesIO())

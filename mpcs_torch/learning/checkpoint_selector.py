@@ -38,12 +38,12 @@ class CheckpointSelector:
     """Save only the checkpoints of the best epochs in a folder, in any training loop.
 
     The file ``manifest.json`` in the folder records the metrics of all epochs. To resume, create a selector on the same
-    folder with ``resume=True``. To read the folder later, use `open`. A new checkpoint is written to a temporary file,
-    flushed and recorded before old ones are deleted. So a process that dies at any moment loses neither the best
-    checkpoint nor the record. Files that are not in the manifest are not touched.
+    folder with ``resume=True``. To read the folder later, use `open`. A new checkpoint is written and recorded before
+    old checkpoints are deleted. So a process that dies at any moment loses neither the best checkpoint nor the record.
+    Files that are not in the manifest are not touched.
 
-    In a distributed run (``torch.distributed``), only rank 0 writes. The other ranks may call `update` with the same
-    values; all ranks then agree on `best`. If ``state`` is a function, every rank calls it whenever rank 0 does.
+    In a distributed run (``torch.distributed``), only rank 0 writes. If the other ranks also call `update` with the
+    same values, all ranks have the same `best`. If ``state`` is a function, all ranks then call it in the same epochs.
 
     Args:
         folder: The folder of the checkpoints. It is created if missing, and must be empty unless ``resume`` is set.
@@ -51,21 +51,22 @@ class CheckpointSelector:
         top_k: The number of best epochs whose checkpoints are kept.
         keep_last: Whether to also keep the last epoch.
         keep_every: Also keep each epoch whose number is a multiple of ``keep_every``. Default: 0, which keeps none.
-        keep_best_by: Names of metrics: the best epoch by each of these metrics is also kept, for comparison.
-        keep_at_most: The maximum number of checkpoints kept for the rule, at least ``top_k``. By default, all epochs
-            are kept that could become the best once a metric in ``within`` reaches a new best value. With a maximum,
-            the best epoch may lose its checkpoint. `best` is then the best epoch with a file; `explain` names both.
+        keep_best_by: Names of metrics. For each of these metrics, the epoch with its best value is also kept.
+        keep_at_most: The maximum number of checkpoints kept because of ``rule``, at least ``top_k``. By default, there
+            is no maximum: each epoch is kept that could still become the best when a metric in ``within`` reaches a new
+            best value. With a maximum, the best epoch by the rule may have no checkpoint. Then `best` is the best epoch
+            with a checkpoint, and `explain` lists both epochs.
         patience: The number of updates without a new `best` after which `should_stop` is True.
-        weights_only: Whether `torch.load` must read checkpoints with ``weights_only=True``, which runs no code.
-        resume: Whether to continue from the epochs in the folder, if it has any.
+        weights_only: Whether checkpoints are loaded with ``weights_only=True`` of `torch.load`, which runs no code.
+        resume: Whether to continue the run that is recorded in the folder. The folder may also be empty.
         flush: Whether each update is flushed to disk, to survive a power failure.
 
     Raises:
-        FolderNotEmptyError: A FileExistsError, if the folder contains files and ``resume`` is not set.
-        ManifestError: A ValueError, if the manifest was written for another rule or cannot be read.
+        FolderNotEmptyError: If the folder contains files and ``resume`` is not set. It is a FileExistsError.
+        ManifestError: If the manifest was written for another rule or cannot be read. It is a ValueError.
         ValueError: If a number is too small, or a metric in ``keep_best_by`` has no direction.
-        FolderInUseError: From `update`, if a running process or its forked child has locked the folder. Without
-            ``resume``, also if another selector has written to the folder.
+        FolderInUseError: From `update`, if another process has locked the folder; a fork of that process keeps the
+            lock. Without ``resume``, also if another selector has written to the folder.
 
     Example:
         >>> import tempfile, torch
@@ -132,11 +133,8 @@ class CheckpointSelector:
     def open(cls, folder: str | Path, **settings: Any) -> Self:
         """Create a selector on the folder of an earlier run, with the rule and settings in its ``manifest.json``.
 
-        The manifest does not record ``weights_only``, so a folder from elsewhere cannot make this process run code.
-
-        Args:
-            folder: The folder.
-            **settings: Constructor arguments that replace recorded settings.
+        Constructor arguments in ``settings`` replace the recorded settings. The manifest does not record
+        ``weights_only``, so an untrusted folder cannot make `load_best` run code.
 
         Raises:
             FileNotFoundError: If the folder has no manifest.
@@ -161,13 +159,13 @@ class CheckpointSelector:
 
     @property
     def best(self) -> SavedEpoch | None:
-        """Return the best epoch with a checkpoint file; None if no such epoch is within the limits of the rule."""
+        """Return the best epoch that has a checkpoint; None if no such epoch is within the limits of the rule."""
         pick = self._keepers[0].pick
         return None if pick is None else self.epochs[pick]
 
     @property
     def best_path(self) -> Path | None:
-        """Return the path of the best epoch's checkpoint; None if no epoch qualifies or the file is not written yet."""
+        """Return the path of the checkpoint of `best`; None if `best` is None or the checkpoint is not written yet."""
         best = self._on_disk().best
         return None if best is None or best.file is None else self.folder / best.file
 
@@ -178,7 +176,7 @@ class CheckpointSelector:
 
     @property
     def should_stop(self) -> bool:
-        """Return whether `best` did not change in the last ``patience`` updates, including updates before a resume."""
+        """Return whether the last ``patience`` updates did not change `best`; updates before a resume count, too."""
         return self.patience is not None and self._keepers[0].epochs_since_pick >= self.patience
 
     def update(
@@ -187,18 +185,20 @@ class CheckpointSelector:
         """Record an epoch, and save its state if the selector keeps this epoch.
 
         Args:
-            state: An object that `torch.save` can write and ``weights_only=True`` can load, or a function that returns
-                such an object. The function is called only if the state is saved. For sharded models, pass a function
-                that gathers the state (``get_model_state_dict`` with ``full_state_dict=True``) on every rank.
-            epoch: The epoch number, an integer of any library. Repeating an epoch with the same values after a restart
-                changes nothing, unless the checkpoint was lost. With other values, the repeat is another candidate.
-            **values: The metrics of the epoch, at least those of the rule: scalars of any library. NaN is allowed, but
-                excludes the epoch if the rule ranks by this metric or limits it.
+            state: The object to save, which `torch.load` must be able to read with the selector's ``weights_only``, or
+                a function that returns this object. The function is called only if the epoch is kept. For sharded
+                models, pass a function that gathers the whole state on every rank (``get_model_state_dict`` with
+                ``full_state_dict=True``).
+            epoch: The epoch number, an integer of any library. After a restart, an epoch that is repeated with the same
+                values is not recorded again, but is saved again if its checkpoint was lost. An epoch that is repeated
+                with other values is recorded as a further epoch with the same number.
+            **values: The metrics of the epoch by name, at least those of the rule: scalars of any library. If the rule
+                ranks by a metric or limits it, an epoch with NaN for this metric is never the best.
 
         Raises:
             ValueError: If a metric of the rule is missing (`MissingMetricError`), or a value is not a number.
-            StateError: A ValueError, if the state could not be loaded again. The message names the entry of the state
-                that failed. Nothing on disk changes.
+            StateError: If ``state`` cannot be saved, or cannot be loaded again. The message names the entry of
+                ``state`` that failed. Nothing on disk changes.
             OSError: If the checkpoint cannot be written; the manifest and the checkpoints stay unchanged.
         """
         self.rule.values_in(values)
@@ -243,7 +243,7 @@ class CheckpointSelector:
         raise FileNotFoundError(f"{self.folder} contains no intact checkpoint within the limits of the rule")
 
     def load(self, epoch: int, map_location: Any = "cpu") -> Any:
-        """Load the checkpoint of epoch number ``epoch`` as `load_best` does; of a repeated epoch, load the latest.
+        """Load the checkpoint of the epoch with the number ``epoch``; of several intact checkpoints, load the latest.
 
         Raises:
             FileNotFoundError: If the checkpoint was not kept, or its file is damaged.
@@ -275,13 +275,13 @@ class CheckpointSelector:
         return bool(self.keep_every) and epoch.number % self.keep_every == 0
 
     def _places_to_keep(self, keepers: Sequence[Contenders], epochs: int) -> set[int]:
-        """Return the indices of the epochs to keep among the best or as the last one; ``keep_every`` is not applied."""
+        """Return the indices of the epochs that ``keepers`` keep, and with ``keep_last``, that of the last epoch."""
         return {*chain(*(each.places_kept for each in keepers)), *([epochs - 1] if self.keep_last else [])}
 
     def _replay(self, epochs: Sequence[SavedEpoch], restored: set[int]) -> list[Contenders]:
-        """Return the `Contenders` of the rule, then those of each metric in ``keep_best_by``, after all ``epochs``.
+        """Return the `Contenders` among ``epochs``: first by the rule, then by each metric in ``keep_best_by``.
 
-        Epochs with a lost checkpoint do not compete, except those whose index is in ``restored``.
+        An epoch whose checkpoint is lost does not compete, unless its index is in ``restored``.
         """
         keepers = [Contenders(self.rule, self.top_k, self.keep_at_most)]
         keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
@@ -304,7 +304,7 @@ class CheckpointSelector:
     def _commit(
         self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch], keepers: list[Contenders]
     ) -> None:
-        """Set all attributes in one step after the write to disk, so that an interrupt cannot leave some outdated."""
+        """Update all attributes at once after a write to disk, so that an interrupt leaves no outdated attribute."""
         epochs = [*self.epochs[:place], entry, *self.epochs[place + 1 :]]
         for at, old in dropped.items():
             epochs[at] = replace(old, file=None, sha256="")
@@ -316,7 +316,7 @@ class CheckpointSelector:
     def _write(
         self, entry: SavedEpoch, state: object, dropped: list[str], again: int | None, *, is_kept: bool
     ) -> SavedEpoch:
-        """Save ``state`` if ``is_kept``, and record the update; return ``entry`` with the file name and its hash."""
+        """Save ``state`` if ``is_kept``, and record an `Update`; return ``entry`` with the file name and the hash."""
         temporary, has_begun = None, False
         try:
             if is_kept:
@@ -355,7 +355,7 @@ class CheckpointSelector:
         return {name: getattr(self, name) for name in SETTINGS}
 
     def _stamp(self) -> tuple[int, int] | None:
-        """Return the inode and size of ``manifest.json``, to detect writes by others; None if there is no such file."""
+        """Return the inode and size of ``manifest.json``, which other writers change; None if there is no such file."""
         try:
             status = (self.folder / checkpoint_files.MANIFEST).stat()
         except OSError:
@@ -368,7 +368,6 @@ class CheckpointSelector:
         self._last_stamp = self._stamp()
 
     def _check_unchanged(self, stamp: object) -> None:
-        """Raise an error if ``manifest.json`` was changed or removed since `_stamp` returned ``stamp``."""
         if self._stamp() == stamp:
             return
         if self._stamp() is None:
@@ -379,7 +378,6 @@ class CheckpointSelector:
         )
 
     def _read(self) -> None:
-        """Load ``manifest.json``, if it exists, and check the checkpoints that it lists."""
         path = self.folder / checkpoint_files.MANIFEST
         self._last_stamp = self._stamp()
         if self._last_stamp is None:

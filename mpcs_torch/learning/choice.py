@@ -45,7 +45,7 @@ RIGHT, HARM = 0, 1
 
 
 class Option(NamedTuple):
-    """A trained model and a decision factor."""
+    """A trained model (by index) and a decision factor: the cost of a harmless error if the worst error costs 1."""
 
     model: int
     factor: float
@@ -53,13 +53,13 @@ class Option(NamedTuple):
 
 @dataclass(frozen=True)
 class Options:
-    """The outcomes of O options (a model with a factor) on N validation samples, as changes from a reference option."""
+    """The effects of O options (a model with a factor each) on the correctness and the harm of N decisions."""
 
     options: tuple[Option, ...]
     counted: Tensor
-    """``(O, 2, N)``: by labels, the change in correctness and in harm from the plain model with the first factor."""
+    """``(O, 2, N)``: by labels, the change in correctness and in harm against the plain model with the first factor."""
     estimated: Tensor
-    """``(O, 2, N)``: by predicted probabilities, the same changes from the same model with the first factor."""
+    """``(O, 2, N)``: the expected changes, by predicted probabilities, against the same model with the first factor."""
     scores: Tensor
     """``(M, N)``: the log score of each of M models, in nats; lower is better."""
 
@@ -67,11 +67,11 @@ class Options:
     def from_probs(
         cls, probs: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS
     ) -> Self:
-        """Compute the outcomes from the `calibrated` probabilities (N, C) of each model, the plain model first.
+        """Compute the changes from the `calibrated` probabilities (N, C) of each model; the plain model is the first.
 
-        ``harm`` (C, C) is the harm of each error in [0, 1], for example 1 for dangerous errors and 0 for others; its
-        rows are true classes. ``factors`` begin with 1, unless 0 is the only factor. Then ``harm`` may also be costs
-        (C, C + A + 1) with those of A coarse answers and a referral, divided by the highest cost.
+        ``harm`` (C, C), in [0, 1], is the harm of each decision (column) for each true class (row), such as 1 for a
+        dangerous error. ``factors`` begin with 1, unless 0 is the only factor, which minimizes ``harm`` itself. Then
+        ``harm`` may also be costs (C, C + A + 1), with A coarse answers and a referral, divided by the highest cost.
         """
         harm = harm.double()
         outcomes, every = torch.stack([torch.eye(*harm.shape).to(harm), harm]), torch.arange(len(target))
@@ -88,19 +88,19 @@ class Options:
         return cls(tuple(options), torch.stack(counted), torch.stack(estimated), scores)
 
     def estimates(self) -> list[list[float]]:
-        """Return, for each option, the expected changes in accuracy and in harm that are due to its factor."""
+        """Return the expected changes in accuracy and harm by each option, against its model with the first factor."""
         return self.estimated.mean(dim=2).tolist()
 
     def ranking(self) -> list[int]:
-        """Return the indices of the models, best log score first."""
+        """Return the indices of the models, the lowest (best) mean `log_score` first."""
         return self.scores.mean(dim=1).argsort(stable=True).tolist()
 
     def choose(self, max_accuracy_loss: float, clusters: Tensor | None = None) -> int:
-        """Return the index of the least harmful admissible option of the best model.
+        """Return the index of the chosen option: the admissible option of the best model with the least expected harm.
 
-        The expected loss of accuracy of an admissible option, a share of samples, is at most ``max_accuracy_loss``.
-        Also, counts must not show that the option is worse than the plain model. If a model has no admissible option,
-        the next best model is tried. ``clusters`` (N,) are the cluster codes of the samples.
+        An option is admissible if its expected loss of accuracy, a share of samples, is at most ``max_accuracy_loss``,
+        and if it is not significantly worse than the plain model by counts. If the best model has no admissible option,
+        the next best is tried. ``clusters`` (N,) are the cluster codes of the samples.
         """
         estimates = self.estimates()
         for model in self.ranking():
@@ -112,13 +112,13 @@ class Options:
         raise AssertionError("the plain model with a factor of 1 is always admissible")
 
     def _is_worse(self, place: int, max_accuracy_loss: float, clusters: Tensor | None) -> bool:
-        """Return whether option ``place`` loses too much accuracy or does more harm, by 95 % intervals of counts."""
+        """Return whether 95 % intervals of counts show that option ``place`` loses too much accuracy or adds harm."""
         right, harm = (estimate_mean(self.counted[place, part], CHANGES, clusters) for part in (RIGHT, HARM))
         return right.end(1, CONFIDENCE) < -max_accuracy_loss or harm.end(0, CONFIDENCE) > 0
 
 
 def decide(probs: Tensor, harm: Tensor, factor: float) -> Tensor:
-    """Return the decisions (N,) with the lowest expected cost, by ``probs`` (N, C) and ``softened(harm, factor)``."""
+    """Return the decisions (N,) of the lowest expected cost, by ``probs`` (N, C) and the costs of `softened`."""
     return least_risk(probs, softened(harm, factor))
 
 
@@ -128,7 +128,7 @@ def softened(harm: Tensor, factor: float) -> Tensor:
 
 
 def harm_matrix(concern: ConcernSpec) -> Tensor:
-    """Return the harm of errors (C, C): weights divided by the highest weight, or 1 for dangerous errors, else 0."""
+    """Return the harm of errors (C, C): weight / highest weight; without weights, 1 for dangerous errors, else 0."""
     if concern.weights is None:
         return concern.dangerous_pairs().double()
     weights = concern.matrix().fill_diagonal_(0)
@@ -136,7 +136,7 @@ def harm_matrix(concern: ConcernSpec) -> Tensor:
 
 
 def with_factor(concern: ConcernSpec, factor: float | None) -> ConcernSpec:
-    """Return the concern with costs from `softened` and the same dangerous errors; unchanged if ``factor`` is None."""
+    """Return ``concern`` with costs `softened` by ``factor`` (None: no change) and with the same dangerous errors."""
     if factor is None:
         return concern
     pairs = [(true, *row.nonzero().flatten().tolist()) for true, row in enumerate(concern.dangerous_pairs())]
@@ -154,13 +154,13 @@ def log_score(probs: Tensor, target: Tensor, harm: Tensor) -> Tensor:
 def calibration_for(harm: Tensor) -> ScalingMethod:
     """Return the calibration method for models trained with margins in proportion to ``harm`` (C, C).
 
-    Margins for asymmetric harm shift the class odds, which a temperature cannot undo.
+    If ``harm`` is asymmetric, margins make a model prefer some classes; a temperature cannot correct this.
     """
     return "temperature" if torch.equal(harm, harm.T) else "vector"
 
 
 def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod = "temperature") -> Tensor:
-    """Return probabilities (N, C), float64, for logits (N, C): each of five folds is calibrated on the other four."""
+    """Return probabilities (N, C), float64, of logits (N, C); each of five folds is calibrated by the other four."""
     order = torch.randperm(len(target), generator=torch.Generator().manual_seed(0))
     logits = logits.double()
     probs = torch.empty_like(logits)
@@ -184,7 +184,7 @@ MAX_FITS = 5
 
 
 class ReferralOption(NamedTuple):
-    """A trained model and a decision factor, with their expected outcomes under the limits."""
+    """A trained model and a decision factor, with the expected results of a rule that guarantees the limits."""
 
     model: int
     factor: float | None
@@ -208,11 +208,12 @@ def choose_referring(
     clusters: Groups | None = None,
     groups: Mapping[str, Groups] | None = None,
 ) -> tuple[ReferralOption, list[ReferralOption]]:
-    """Choose the option with the fewest referrals; return this option and the list of all options.
+    """Choose the model and factor with the fewest referrals; return this option and the list of all options.
 
-    The loss in the share of correct decisions is at most ``max_accuracy_loss``; ties are broken by this share. The
-    first of ``logits``, (N, C) each, and the first option are of the plain model. If a referral has a cost, or a limit
-    is on costs, no factor is tried. Labels of the samples that will set the thresholds are not read.
+    The share of correct decisions may be below that of the plain model by at most ``max_accuracy_loss``; of options
+    with equally many referrals, the one with the highest share is chosen. The plain model is the first in ``logits``,
+    (N, C) each, and in the list of options. If a referral has a cost, or a limit is on costs, no factor is tried. Only
+    labels of calibration samples are read, not those of the samples that will set the thresholds.
     """
     units = torch.arange(len(target)) if clusters is None else clusters.codes
     is_calibration = draw_calibration_units(int(units.max()) + 1, seed=0)
@@ -254,7 +255,7 @@ def choose_referring(
 
 
 def _mean_losses(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, concern: ConcernSpec) -> Tensor:
-    """Return the mean `decision_values` (4,) of the rule ``fit()`` on ``preds``, by class probabilities ``truth``."""
+    """Return the mean `decision_values` (4,) of the rule ``fit()``; samples have the class probabilities ``truth``."""
     try:
         decision = fit()(preds)
     except UnattainableLimitError:

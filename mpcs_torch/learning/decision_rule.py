@@ -51,7 +51,7 @@ class UnfittedRuleWarning(UserWarning):
 
 
 class Assessment(NamedTuple):
-    """The decisions for N samples, the classes with the minimum expected cost, and the reasons if the two differ."""
+    """The decisions for N samples, the classes with the minimum expected cost, and why decisions differ from these."""
 
     decision: Tensor
     """The decisions, (N,), int64: a class; C + a for coarse answer a, a set of classes; or -1 for a referral."""
@@ -75,13 +75,13 @@ class DecisionRule(nn.Module):
     `fit` calibrates the logits on validation samples. A sample is referred (-1) if a referral costs less than any
     answer (``ConcernSpec.refer``), or if the estimated risk is too high for a `Limit`. If the concern has coarse
     answers (sets of classes), the decision is the cheapest answer with an acceptable risk. A limit holds for new
-    samples, whatever the model, with a probability of at least its ``confidence`` over random validation sets. Several
-    limits hold jointly with the lowest of their confidences. To guarantee this, a fifth of the validation samples is
-    used only to fit the calibration, and the rest only to choose the thresholds.
+    samples, whatever the model, with a probability of at least its ``confidence`` over random validation sets. All
+    limits hold at once with a probability of at least the lowest ``confidence``. To guarantee this, a fifth of the
+    validation samples is used only to fit the calibration, and the rest only to choose the thresholds.
 
     New samples must be exchangeable with the validation samples. The validation samples must be independent, or come in
-    independent ``clusters``. No other choice may depend on them, not even that of the ``seed``. A limit on all or on
-    decided samples says nothing about a rare class, and does not hold if class frequencies change after the fit.
+    independent ``clusters``. Do not use the validation samples to choose anything else, such as the model or ``seed``.
+    A limit on all or on decided samples says nothing about a rare class, and is void if class frequencies change later.
 
     Args:
         concern: The costs of errors and referrals, and which errors are dangerous.
@@ -89,9 +89,9 @@ class DecisionRule(nn.Module):
         calibration: ``"temperature"`` for `TemperatureScaling`, ``"vector"`` for `VectorScaling`, or None for logits
             whose softmax is already calibrated.
         priors: ``(C,)`` class frequencies of the deployment, a tensor or list, if they differ from those of the
-            validation samples. Limits must then be on single true classes; these hold even if the priors are wrong, as
-            long as the priors do not depend on the validation samples. But wrong priors make expected costs wrong.
-        seed: The seed of the random draw of calibration samples. A choice among several seeds voids the guarantee.
+            validation samples. With priors, each limit must be on a single true class. Such limits hold even if priors
+            are wrong, unless priors depend on the validation samples. But wrong priors make expected costs wrong.
+        seed: The seed of the random draw of calibration samples. If you choose among several, no limit is guaranteed.
 
     Raises:
         ValueError: If an argument is invalid.
@@ -183,7 +183,7 @@ class DecisionRule(nn.Module):
     def forward(self, preds: Tensor) -> Tensor:
         """Return the decisions (N,), int64, by logits (N, C): a class, C + a for coarse answer a, or -1 for a referral.
 
-        A coarse answer is a set of classes. Values are not validated: samples with NaN or +inf logits are referred.
+        A coarse answer is a set of classes. Logits are not validated; a sample with a NaN or +inf logit is referred.
         """
         return self.assess(preds).decision
 
@@ -194,7 +194,7 @@ class DecisionRule(nn.Module):
             ValueError: If the shape of the logits is wrong.
 
         Warns:
-            UnfittedRuleWarning: If the rule was not fitted, and has a calibration or priors but no limits.
+            UnfittedRuleWarning: If a rule without limits has a calibration or priors, but was not fitted.
         """
         shape, classes = tuple(preds.shape), len(self.costs)
         require(len(shape) == 2 and shape[1] == classes, f"preds must have shape (N, {classes})", shape)
@@ -228,7 +228,7 @@ class DecisionRule(nn.Module):
             return cheapest(probs, self.costs.float()), probs
 
     def _expected(self, probs: Tensor, losses: Tensor, answers: Tensor) -> Tensor:
-        """Return the expected loss (N, K) of K ``answers`` (N, K), by ``probs`` (N, C) and ``losses`` (C, C + A)."""
+        """Return the expected loss (N, K), by ``probs``, of ``answers`` (N, K): column numbers of ``losses``."""
         with torch.autocast(probs.device.type, enabled=False):  # each row is summed alone, whatever the batch size
             return (probs.unsqueeze(1) * losses.float().T[answers]).sum(dim=2)
 
@@ -248,23 +248,23 @@ class DecisionRule(nn.Module):
             preds: ``(N, C)`` floating point logits.
             target: ``(N,)`` integer class indices in ``[0, C)``.
             clusters: ``(N,)`` cluster names, for example the patient of each sample, if samples of one cluster are not
-                independent. A limit then holds over all samples of new clusters no larger than the largest of these. A
-                limit per cluster holds for any cluster size. A fifth of the clusters sets the parameters of the tests.
-            groups: ``(N,)`` group names for each column, for limits ``by`` a column.
-            weights: ``(N,)`` inverse sampling probabilities, if only some samples of a cluster were kept. A weight is
-                the size of the cluster divided by the number kept. Default: limits are on the kept samples.
+                independent. A limit per sample then holds for new clusters up to the largest size here; a limit per
+                cluster holds for any size. A fifth of the clusters is used only for calibration and to tune the tests.
+            groups: For each column in the ``by`` of a limit: ``(N,)`` the name of the group of each sample.
+            weights: ``(N,)`` weights of the samples, if only some samples of each cluster were kept: the size of the
+                cluster divided by the number of its kept samples. Default: limits hold for kept samples only.
 
         Raises:
-            ValueError: If a shape, a dtype or a value is invalid. If there are too few samples or clusters (of a class
-                and group) to guarantee a limit, the error is an `UnattainableLimitError`. Its message has the lowest
-                limit that these samples can guarantee, and the number of samples that the limit needs.
+            ValueError: If a shape, a dtype or a value is invalid. If a limit counts too few samples or clusters to be
+                guaranteed, the error is an `UnattainableLimitError`. Its message has the lowest limit that these
+                samples can guarantee, and the number of samples that the requested limit needs.
 
         Warns:
             CalibrationWarning: If the calibration has no finite optimum; the logits are then left uncalibrated.
             ProbabilitiesWarning: If the logits look like probabilities.
             AllReferredWarning: If the limits allow no decision.
-            EvaluationWarning: E4, if a class that is dangerous to miss has no limit and fewer than 59 samples (or
-                clusters, if given).
+            EvaluationWarning: E4, if the rule has limits, but a class that is dangerous to miss has no limit of its own
+                and fewer than 59 samples (or clusters with samples of this class).
         """
         preds, target = checked_logits(preds, target, len(self.costs), calibrates=self.calibration_method is not None)
         columns = {limit.by for limit in self.limits if limit.by is not None}
@@ -331,7 +331,7 @@ class DecisionRule(nn.Module):
         self.report = report._replace(calibrated_by=calibrated_by, seed=self.seed if is_split else None)
 
     def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the row indices for the calibration and for the thresholds; without a split, both are all rows."""
+        """Return the rows for the calibration and those for the thresholds; all rows for both if no split is needed."""
         units = torch.arange(len(target), device=target.device) if clusters is None else clusters.to(target.device)
         needs_split = self.calibration_method is not None or self.priors is not None or clusters is not None
         if not self.limits or not (needs_split or needs_path(self.limits, self.concern)):
@@ -363,9 +363,9 @@ class DecisionRule(nn.Module):
 
     @torch.no_grad()
     def evaluate(self, preds: Tensor, target: Tensor) -> RuleReport:
-        """Return the share of decided samples, the dangerous errors and the cost, also at the rule's ``priors``.
+        """Report the share of decided samples, the dangerous errors and the cost on samples with labels.
 
-        Arguments and errors are those of `fit`.
+        With ``priors``, also report the values expected at these class frequencies. The arguments are those of `fit`.
 
         Warns:
             EvaluationWarning: E1, if samples were used in the fit.
@@ -395,7 +395,7 @@ class DecisionRule(nn.Module):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Load a rule to the CPU from a file that `save` wrote, with ``weights_only=True``, so that no code runs.
+        """Load a rule to the CPU from a file that `save` wrote; the file cannot run code (``weights_only=True``).
 
         Raises:
             DecisionFileError: If the file is not a decision rule or is damaged.
@@ -406,7 +406,6 @@ class DecisionRule(nn.Module):
 
     @classmethod
     def _restored(cls, content: dict[str, Any]) -> Self:
-        """Return the rule that the ``content`` of a file describes; raise an error if the content is invalid."""
         classes, state, report = content["concern"]["classes"], content["state"], content["report"]
         check_whole_tensors([*state.values(), *content["settings"].values()])
         if not isinstance(classes, list) or len(state["costs"]) != len(classes):

@@ -57,8 +57,8 @@ class ConcernLoss(_LossOfLogits):
     .. math::
         L = (1 - s) \cdot (-\log p_y) + s \cdot \sum_{j \ne y} \frac{D_{yj}}{\sum_{i \ne y} D_{yi}} (-\log(1 - p_j))
 
-    With s = 0, the loss is cross entropy. With s = 1/2, it is the limit of the Meta Pattern Concern Score over all
-    classes (k = C) for infinitely many intervals t. D is the matrix of ``concern``.
+    D is the matrix of ``concern``. With s = 0, the loss is cross entropy. With s = 1/2, the loss is the Meta Pattern
+    Concern Score over all classes (k = C) in the limit of infinitely many probability intervals (t).
 
     Args:
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights > 0. Default: all errors have the same weight.
@@ -110,14 +110,14 @@ class ConcernLoss(_LossOfLogits):
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Return the loss of a batch: float32, or float64 for float64 logits.
 
-        The mean is weighted as in `torch.nn.functional.cross_entropy`. If every sample is ignored, the gradient is 0.
+        Means are weighted as in `torch.nn.functional.cross_entropy`. If all samples are ignored, the gradient is 0.
 
         Args:
             logits: ``(N, C)`` or ``(N, C, ...)``, or ``(C,)`` for one sample, floating point; 16-bit types are upcast.
                 The logit of an impossible class may be -inf.
             target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``.
-                Alternatively the share of each class (as from mixup), >= 0, floating point in the shape of ``logits``.
-            sample_weight: Weights >= 0 of the samples, in the shape of class indices. Default: 1.
+                Alternatively, the shares of the classes, >= 0 (as from mixup): floating point, shaped like ``logits``.
+            sample_weight: ``(N,)``, ``(N, ...)`` or ``()`` weights >= 0 of the samples. Default: 1.
         """
         batch = self._batch(logits, target, sample_weight, self.penalties)
         return concern_loss(batch, self.penalties, self.concern_share)
@@ -131,16 +131,16 @@ class SoftmaxMarginLoss(_LossOfLogits):
     .. math::
         L = -z_y + \log \sum_j \exp(z_j + m D_{yj}), \quad D_{yy} = 0
 
-    The true class must win by a larger margin over classes that are costlier to confuse with it. The costs are added in
-    training only: at inference, probabilities are the softmax of the logits. If the target consists of class shares,
-    the costs D are averaged over true classes, weighted by the shares.
+    The more an error costs, the larger is the margin by which the true class must win against the wrong class. Costs
+    are added in training only: at inference, probabilities are the softmax of the logits. If the target consists of
+    class shares, the added costs are the mean of the rows of D, weighted by the shares.
 
     Args:
         concern: A `ConcernSpec`, or its ``(C, C)`` matrix of weights >= 0.
-        margin: m >= 0, the margin in nats for a weight of 1; with 0, the loss is cross entropy. The value is stored as
-            ``full_margin``. The attribute ``margin`` is ``full_margin`` times ``margin_share``, which `MarginRamp`
-            sets. Assigning to ``margin`` sets ``full_margin``.
-        weight: As in `ConcernLoss`; the same is true of ``ignore_index``, ``label_smoothing`` and ``reduction``.
+        margin: m >= 0, the margin in nats for an error of weight 1; with 0, the loss is cross entropy. A value assigned
+            to the attribute ``margin`` replaces m, which is stored as ``full_margin``. During a `MarginRamp`, reading
+            ``margin`` gives the reduced margin that now applies: ``full_margin`` times ``margin_share``.
+        weight: As in `ConcernLoss`, like ``ignore_index``, ``label_smoothing`` and ``reduction``.
 
     Raises:
         ValueError: From the constructor or `forward`, if an argument is invalid.
@@ -183,7 +183,7 @@ class SoftmaxMarginLoss(_LossOfLogits):
 
     @property
     def margin(self) -> float:
-        """The current margin in nats, for an error of weight 1."""
+        """The margin in nats that now applies to an error of weight 1: ``full_margin`` times ``margin_share``."""
         return self.full_margin * self.margin_share
 
     @margin.setter
@@ -252,7 +252,8 @@ class ConcernLossScale:
     """Multiply the loss of each batch by the latest evaluation score.
 
     In the paper on the Meta Pattern Concern Score (MPCS), the score is the MPCS of the training set. Use this only to
-    reproduce the paper: over 20 seeds, it led to 1.7 % more dangerous errors. `SoftmaxMarginLoss` reduces them.
+    reproduce the paper: over 20 seeds, it led to 1.7 % more dangerous errors than the plain loss. To reduce dangerous
+    errors, use `SoftmaxMarginLoss`.
 
     Example:
         >>> import torch
@@ -294,17 +295,18 @@ class GeneralizedMeanLoss(_LossOfLogits):
 
     .. math:: L = -\frac{1}{r} \log \frac{\sum_n w_n p_{n y_n}^r}{\sum_n w_n}
 
-    The weight w of a sample is its sample weight times its class weight. If the target consists of class shares, the
-    weight of a class is its share times its class weight. Then :math:`p_{n y_n}` is the geometric mean of probabilities
-    with these weights, and w is their sum. L is multiplied by the mean of w, as in `torch.nn.functional.cross_entropy`.
+    The weight :math:`w_n` of a sample is its sample weight times the class weight of its true class :math:`y_n`. If the
+    target consists of class shares, :math:`p_{n y_n}` is a geometric mean of the class probabilities of the sample,
+    weighted by share times class weight. :math:`w_n` is then the sample weight times the sum of these weights. As in
+    `torch.nn.functional.cross_entropy`, L is then multiplied by the mean of these sums.
 
-    The gradient is that of cross entropy with sample weights proportional to :math:`p^r`, of mean 1. Powers below 0
-    focus on hard samples; powers above 0 down-weight hard samples, which helps with label noise. The mean is over the
-    batch, so powers far from 0 give noisy losses on small batches.
+    The gradient is that of cross entropy with sample weights proportional to :math:`p^r`, scaled to a mean of 1. So
+    powers below 0 focus on hard samples; powers above 0 reduce the weight of hard ones, which helps with label noise.
+    Powers far from 0 give noisy losses on small batches, because the mean is over the batch.
 
     Args:
-        power: r: -2/3 for robustness, 0 for cross entropy, 1 for decisiveness. Probabilities have no lower bound.
-        weight: As in `ConcernLoss`; the same is true of ``ignore_index``.
+        power: r: -2/3 for robustness, 0 for cross entropy, 1 for decisiveness. Probabilities near 0 are not clamped.
+        weight: As in `ConcernLoss`, like ``ignore_index``.
 
     Raises:
         ValueError: From the constructor or `forward`, if an argument is invalid.
@@ -336,17 +338,18 @@ class SoftF1Loss(nn.Module):
     F1 is a ratio of sums over the batch. ``"macro"`` is noisy on small batches, because some classes may be missing.
 
     Args:
-        average: ``"micro"`` over all elements, ``"macro"`` over classes, or ``"weighted"`` by the sum of labels.
+        average: ``"micro"``: F1 of the sums over all classes. ``"macro"``: the mean of the F1 of each class.
+            ``"weighted"``: this mean, weighted by the sum of the labels of each class.
         from_logits: Whether the input is logits rather than probabilities. This is never guessed.
-        multilabel: Whether several classes may be true at once. If so, probabilities are the sigmoid of each logit, as
-            they always are for logits ``(N,)``, instead of the softmax over classes.
-        weight: ``(C,)`` weights >= 0 of the classes, in the sums over classes (``"micro"``, ``"weighted"``) or in the
-            mean over classes (``"macro"``).
+        multilabel: Whether several classes may be true at once. If so, probabilities are the sigmoid of each logit,
+            otherwise the softmax over classes. Logits ``(N,)`` always get a sigmoid.
+        weight: ``(C,)`` class weights >= 0, by which the sums of each class are multiplied. With ``"macro"``, they
+            weight the mean over classes instead.
         ignore_index: The label of ignored samples.
 
     Raises:
         ValueError: From the constructor or `forward`, if a setting, a shape or a dtype is invalid. Probabilities and
-            labels outside [0, 1] are clamped.
+            labels outside [0, 1] raise no error, but are clamped.
 
     Example:
         >>> import torch
@@ -427,7 +430,7 @@ class SoftF1Loss(nn.Module):
         return scores.softmax(dim=1)
 
     def _indicators(self, scores: Tensor, target: Tensor, ignore: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return one-hot labels (N, C, ...) of class indices ``target`` (N, ...), and a mask of elements to ignore."""
+        """Return one-hot labels of ``target`` (N, ...), and a mask of elements to ignore, shaped like ``scores``."""
         check_target(target, scores.shape[:1] + scores.shape[2:])
         labels = target.long().unsqueeze(1)
         check_labels(labels, scores.shape[1], self.ignore_index)

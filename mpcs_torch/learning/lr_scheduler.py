@@ -36,14 +36,14 @@ class MPCSLR(ReduceLROnPlateau):
     steps so far and the number :math:`w` of warmup steps. Call ``scheduler.step(score)`` after each evaluation. In a
     distributed run, call it on every rank: all ranks use the score of rank 0.
 
-    The base rate :math:`\eta_0` of a parameter group is its ``initial_lr``, which all torch schedulers share: the rate
-    of the group when its first scheduler was created, or when the group was added. With ``multiply=True``, the base
-    rate is instead the current rate of the group at each optimizer step, so other schedules stay in effect.
+    The base rate :math:`\eta_0` of a parameter group is its ``initial_lr``: the rate that the group had when the first
+    scheduler of the optimizer was created, or when the group was added. All torch schedulers share this value. With
+    ``multiply=True``, the base rate is instead the rate that other schedulers have set before each optimizer step.
 
     This class is a subclass of `ReduceLROnPlateau` because frameworks pass a metric only to such schedulers.
-    `SequentialLR` and `ChainedScheduler` refuse such schedulers: call `step` separately. Accelerate steps a prepared
-    scheduler once for each process. So do not prepare this one, but call ``accelerator.register_for_checkpointing``,
-    or pass ``step_scheduler_with_optimizer=False`` to the `Accelerator`.
+    `SequentialLR` and `ChainedScheduler` refuse such schedulers: call `step` of this one yourself. Accelerate steps a
+    prepared scheduler once for each process. So do not prepare this one, but call
+    ``accelerator.register_for_checkpointing``; or create `Accelerator` with ``step_scheduler_with_optimizer=False``.
 
     Args:
         optimizer: The optimizer.
@@ -56,10 +56,10 @@ class MPCSLR(ReduceLROnPlateau):
         min_lr: :math:`\eta_{\min} >= 0`, the lower bound of the learning rate: one number, or a list with one for each
             parameter group, as in `ReduceLROnPlateau`. The bound never raises a rate above its base rate. With a list,
             the bound of groups added later is 0.
-        multiply: Whether to multiply the rates that other schedulers set, only during ``optimizer.step()``. Between
-            steps, ``optimizer.param_groups`` has the unscaled rates; ``get_last_lr()`` returns the products.
-        last_epoch: The number of steps that an earlier scheduler of this optimizer made, minus 1, as in torch's
-            schedulers; skorch passes this argument.
+        multiply: Whether to scale the rates that other schedulers set. The scaled rates apply only during
+            ``optimizer.step()``; at other times, ``optimizer.param_groups`` has the unscaled rates, and
+            ``get_last_lr()`` returns the scaled ones.
+        last_epoch: The number of steps that an earlier scheduler of this optimizer made, minus 1; -1 if there is none.
 
     Attributes:
         factor: The current factor f.
@@ -124,7 +124,7 @@ class MPCSLR(ReduceLROnPlateau):
         self._set_factor(1.0)
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent
-        """Set the learning rate by the evaluation score ``metrics``; a score that is not finite changes nothing."""
+        """Set the learning rates by ``metrics``, the evaluation score; a score that is not finite changes no rate."""
         score = self._score_of_first_rank(float(metrics))
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
@@ -151,12 +151,12 @@ class MPCSLR(ReduceLROnPlateau):
 
     @property
     def base_lrs(self) -> list[float]:  # type: ignore[override]  # an attribute in torch; here read from the groups
-        """The ``initial_lr`` of each parameter group. A group without ``initial_lr`` gets its current rate as value."""
+        """The ``initial_lr`` of each parameter group. If a group has none, it is first set to the current rate."""
         return [float(group.setdefault("initial_lr", _rate(group))) for group in self.optimizer.param_groups]
 
     @property
     def total_steps(self) -> int:
-        """Raise an error to prevent repeated steps: Accelerate reads this attribute before it steps once per process.
+        """Always raise an error. Accelerate reads this attribute before it repeats a step once for each process.
 
         Raises:
             RepeatedStepError: If there are several processes.
@@ -174,10 +174,10 @@ class MPCSLR(ReduceLROnPlateau):
         return {name: getattr(self, name) for name in (*SETTINGS, *PROGRESS)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore a saved state. Parameter groups that the state lacks keep their rates until the next step.
+        """Restore the settings and progress that `state_dict` returned.
 
-        If this is the first scheduler of the optimizer, and the optimizer's state was not loaded, also set the saved
-        rates. The base rates are part of the optimizer's state.
+        The learning rates belong to the state of the optimizer. If that was not loaded, and this is its first
+        scheduler, the saved rates are set, too. Groups that ``state_dict`` lacks keep their rates until the next step.
 
         Raises:
             ValueError: If the state is not from an `MPCSLR`, or has more parameter groups than the optimizer.
@@ -206,7 +206,7 @@ class MPCSLR(ReduceLROnPlateau):
         self._attach()  # a copied optimizer does not scale its steps
 
     def _set_factor(self, factor: float) -> None:
-        """Set ``self.factor`` to ``factor`` times that of the warmup; scale the rates unless ``multiply`` is set."""
+        """Set ``self.factor`` to ``factor`` (less during the warmup) and, unless ``multiply`` is set, set the rates."""
         if self.last_epoch < self.warmup_steps:
             warmup = (self.last_epoch + 1) / (self.warmup_steps + 1)
             factor *= warmup
@@ -222,12 +222,12 @@ class MPCSLR(ReduceLROnPlateau):
         self._last_lr = [_rate(group) for group in groups]
 
     def _products(self, bases: Iterable[float]) -> list[float]:
-        """Return, for each parameter group, ``self.factor`` times its rate in ``bases``, at least ``min_lr``."""
+        """Return the rate of each parameter group: its base in ``bases`` times ``self.factor``, at least ``min_lr``."""
         limits = chain(self.min_lrs, repeat(self.default_min_lr or 0.0))
         return [max(base * self.factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
 
     def _attach(self) -> None:
-        """Make ``optimizer.step()`` scale its rates by this scheduler if ``multiply`` is set, and by none otherwise."""
+        """Make ``optimizer.step()`` use rates scaled by this scheduler or, without ``multiply``, unscaled rates."""
         optimizer = _unwrapped(self.optimizer)
         if self.multiply and SCHEDULER not in vars(optimizer):
             optimizer.step = MethodType(_with_scaled_rates(optimizer.step), optimizer)  # type: ignore[method-assign]
@@ -235,7 +235,7 @@ class MPCSLR(ReduceLROnPlateau):
 
     @contextmanager
     def _scaled(self) -> Iterator[None]:
-        """Multiply the current rates by ``factor`` in the context, and restore the rates at its end."""
+        """Set the scaled rates for the body of a ``with`` statement, and then restore the unscaled rates."""
         groups = self.optimizer.param_groups
         unscaled = [_rate(group) for group in groups]
         rates = self._products(unscaled)
@@ -247,7 +247,6 @@ class MPCSLR(ReduceLROnPlateau):
             _set_rates(groups, unscaled)
 
     def _warn_of_overwritten_rates(self) -> None:
-        """Warn once if this step overwrites a rate that other code has set since the last step."""
         for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=False):
             if self._has_set and not self.multiply and _rate(group) != lr:
                 changed = f"the learning rate {_rate(group):g}, which was {lr:g} after the last step of MPCSLR,"
@@ -276,7 +275,6 @@ SCHEDULER = "_mpcs_lr"
 
 
 def _unwrapped(optimizer: Any) -> Optimizer:
-    """Return the optimizer itself, without Accelerate's wrapper."""
     inner: Optimizer = optimizer if hasattr(optimizer, "_optimizer_step_pre_hooks") else optimizer.optimizer
     return inner
 

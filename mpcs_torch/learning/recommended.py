@@ -45,7 +45,7 @@ COSTS, NOTHING_ELSE = "the costs of the concern", "no other option is expected t
 
 
 class Way(NamedTuple):
-    """A row of the table of options: the effect of one option (a model and a factor), as text."""
+    """A row of the table `Recommendation.options`, as text: the results of deciding with one model and one factor."""
 
     model: str
     by: str
@@ -72,7 +72,7 @@ class Recommendation:
     computed on the same validation samples as the choice."""
     options: Table
     """The accuracy, dangerous errors, cost and referrals of the plain model, of the chosen model with each factor, and
-    of each model with the chosen factor. With limits, all models and factors are listed, with estimated values."""
+    of each model with the chosen factor. With limits: of each option that was compared; the values are estimates."""
 
     def __str__(self) -> str:
         return f"{self.summary}\n\n{self.options.markdown()}"
@@ -80,7 +80,7 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Losses that each train one model, and the method `choose` to choose among the trained models."""
+    """Losses to train with, one for each model, and the method `choose`, which chooses among the trained models."""
 
     concern: ConcernSpec
     losses: dict[str, SoftmaxMarginLoss]
@@ -98,21 +98,22 @@ class Recipe:
         clusters: Sequence[object] | Tensor | None = None,
         groups: Mapping[str, Sequence[object] | Tensor] | None = None,
     ) -> Recommendation:
-        """Choose a model and fit its rule on validation samples unseen in training.
+        """Choose a model, and fit its decision rule on the CPU, with validation samples unseen in training.
 
-        Each model gets a score from its calibrated probabilities: -log p(true class) - log(1 - expected harm). The
-        model with the lowest score is chosen, even if it is the plain one.
+        Each model gets a score from its calibrated probabilities: -log p(true class) - log(1 - expected harm). The best
+        model is the one with the lowest score; this may be the plain model. A factor is the cost of a harmless error in
+        decisions, if the worst error costs 1.
 
-        A temperature calibrates the probabilities. Harm is asymmetric if mistaking A for B is worse than B for A. Then
-        margins shift the class odds, so without limits, each class gets a scale and a bias instead of the temperature.
+        Without limits, the best model is chosen with the factor of least expected harm whose expected loss of accuracy
+        is allowed. If the 95 % intervals of counts show that a model with a factor is worse than the plain model, the
+        next best factor or model is tried. If a referral has a cost, no factor is tried.
 
-        A factor is the cost of a harmless error in decisions, if the worst error costs 1. Without limits, the factor
-        with the least expected harm within the allowed loss of accuracy is chosen; if a referral has a cost, no factor
-        is used. A choice is skipped if the 95 % intervals of counts show that it is worse than the plain model.
+        With limits, the plain model and the best model with each factor are compared. Of those whose loss of correct
+        decisions is allowed, the one that refers the fewest samples is chosen. A fifth of the samples is used for this
+        choice and for the calibration. The others only set the thresholds, so the limits are guaranteed.
 
-        With limits, the model and the factor that refer the fewest samples are chosen, within the allowed loss of
-        correct decisions. A fifth of the samples is used for this choice and for the calibration. The other samples
-        only set the thresholds, so that the limits are guaranteed for this choice.
+        Probabilities are calibrated by a temperature. But without limits, if mistaking class A for B is worse than B
+        for A, they are calibrated by a scale and a bias for each class, because margins then shift the class odds.
 
         Args:
             logits: ``(N, C)`` logits of each trained model, by the name of its loss; ``"plain"`` is required. Other
@@ -121,11 +122,8 @@ class Recipe:
             clusters: As in `DecisionRule.fit`; the 95 % intervals account for them, too.
             groups: As in `DecisionRule.fit`.
 
-        Returns:
-            The choice. Its rule is on the CPU.
-
         Raises:
-            ValueError: If the plain model is missing, and in the cases of `DecisionRule.fit`.
+            ValueError: If the plain model is missing, or an argument is invalid as in `DecisionRule.fit`.
         """
         require(PLAIN in logits, f"logits must include those of the model {PLAIN!r}", quoted(list(logits)))
         names = [PLAIN, *(name for name in logits if name != PLAIN)]
@@ -140,7 +138,6 @@ class Recipe:
 
     @property
     def _default_factor(self) -> float:
-        """The factor for which `_rule` does not change the costs of the concern."""
         has_costs = self.concern.weights is not None or self.concern.refer is not None
         return 0.0 if has_costs else self.concern.factor
 
@@ -178,7 +175,7 @@ class Recipe:
     def _ways(
         self, options: Options, place: int, logits: Mapping[str, Tensor], target: Tensor, clusters: Tensor | None
     ) -> dict[int, Way]:
-        """Return table rows of the plain model, the chosen model with any factor, and any model with this factor."""
+        """Return table rows: of the plain model, and of options with the model or the factor of option ``place``."""
         chosen, losses, ways = options.options[place], dict[int, Tensor](), dict[int, Way]()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the chosen rule gives the same warnings
@@ -204,7 +201,6 @@ class Recipe:
         size: int,
         is_chosen: bool,
     ) -> Way:
-        """Return the table row of a model and factor; ``losses`` (4,) are the means of `decision_values`."""
         by = COSTS if factor in (None, self._default_factor) else f"a factor of {factor:g}"
         _, dangerous, cost, referred = losses
         verdict = "" if expected >= -self.max_accuracy_loss else "expected to cost too much accuracy"
@@ -254,18 +250,18 @@ def recommended(
 ) -> Recipe:
     """Return the recipe for fewer dangerous errors within an allowed loss of accuracy (see ``examples/benchmark``).
 
-    Train one plain model, and three models with margins for dangerous errors; `MarginRamp` lets the margins grow during
-    training. Then choose a model and the cost of harmless errors on validation samples. If the concern has weights,
-    margins are proportional to the weights. Any optimizer and schedule will do. If training is expensive, train only
-    the plain model and one with a margin.
+    You train one plain model, and three models with margins for dangerous errors, which `MarginRamp` raises during
+    training. `Recipe.choose` then chooses a model and the cost of harmless errors on validation samples. If the concern
+    has weights, margins are proportional to the weights. Any optimizer and schedule will do. If training is expensive,
+    train only the plain model and one with a margin.
 
     Args:
         concern: The costs of errors, and which errors are dangerous.
         max_accuracy_loss: The largest loss of accuracy that the choice may cause, as a share of samples in [0, 1]. The
             expected loss, and the lower end of the 95 % interval of the counted loss, must not exceed this value. With
-            limits, it is the allowed loss in the share of correct decisions.
-        refer: Whether samples may be referred to guarantee limits, or the limits themselves; True stands for
-            ``Limit(0.005)``. If the concern has a cost of referral, samples may be referred even without limits.
+            limits, this value bounds the loss in the share of correct decisions instead.
+        refer: The limits to guarantee by referring samples; True stands for ``Limit(0.005)``, and False for no limits.
+            If the concern has a cost of referral, samples may be referred even without limits.
 
     Raises:
         ValueError: If an argument is invalid.
@@ -302,10 +298,10 @@ def recommended(
 
 
 def with_averages(logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return ``logits`` and those of two averages: of all models (``"average"``), and of all but the plain model.
+    """Return ``logits`` with two averages of models added, among which `Recipe.choose` may also choose.
 
-    The second is the ``"average of margins"``. `Recipe.choose` may then choose an average, whose predictions need a
-    forward pass of every model in the average. Logits of an average are the logarithms of the mean probabilities.
+    ``"average"`` is of all models, and ``"average of margins"`` of all but the plain model. The logits of an average
+    are the logarithms of the mean probabilities. To predict with an average, run every model in it.
 
     Args:
         logits: ``(N, C)`` logits of each model on the same samples, by the name of its loss.
@@ -332,7 +328,7 @@ def average_logits(logits: Sequence[Tensor]) -> Tensor:
 
 
 def margin_loss(concern: ConcernSpec, margin: float, label_smoothing: float) -> SoftmaxMarginLoss:
-    """Return the loss whose margin is ``margin`` nats for the most harmful errors, and 0 for harmless errors."""
+    """Return the loss whose margin is ``margin`` nats for the most harmful errors, and 0 nats for harmless errors."""
     return SoftmaxMarginLoss(harm_matrix(concern).float(), margin=margin, label_smoothing=label_smoothing)
 
 

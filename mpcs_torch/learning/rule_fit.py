@@ -22,7 +22,7 @@ MAX_STEPS = 500
 
 
 class FitSamples(NamedTuple):
-    """N samples, each with K candidate decisions (answers) under J limits, on the CPU."""
+    """N samples to fit J limits on the CPU, each with K candidate decisions (answers)."""
 
     target: Tensor
     """The true classes, (N,), int64."""
@@ -39,12 +39,12 @@ class FitSamples(NamedTuple):
 
 
 def needs_path(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
-    """Return whether the path (the sequence of threshold vectors to test) must be fixed on separate samples."""
+    """Return whether samples other than those of the tests must fix the path: the sequence of thresholds to test."""
     return len(limits) > 1 or _needs_steps(limits, concern)
 
 
 def _needs_steps(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
-    """Return whether an error rate may fall along the path of thresholds, so that its steps need separate samples."""
+    """Return whether an error rate may fall as thresholds rise; if so, the thresholds to test need separate samples."""
     is_budget = any(limit.is_budget for limit in limits)  # referrals only decrease, whichever answers are chosen
     return any(limit.is_of_decided for limit in limits) or (bool(concern.answers) and not is_budget)
 
@@ -54,8 +54,9 @@ def choose_thresholds(
 ) -> Tensor:
     """Return the thresholds (J,), one per limit, with which as many samples are decided as the limits allow.
 
-    A threshold applies to an estimated loss, divided by the highest loss of its limit. The samples ``calibration_rows``
-    fix a path (a sequence of threshold vectors), and the samples ``threshold_rows`` choose a step of this path.
+    An answer is allowed if, for each limit, its estimated loss divided by the highest loss is below the threshold. If
+    `needs_path`, the samples ``calibration_rows`` fix a path (a sequence of threshold vectors). The samples
+    ``threshold_rows`` choose a step of this path.
     """
     counted = torch.stack([limit.counted(samples.target, samples.answers, concern) for limit in limits], dim=2)
     all_rates, highest = _rates(limits, concern, samples, counted)
@@ -103,7 +104,7 @@ def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, referre
 def _rates(
     limits: Sequence[Limit], concern: ConcernSpec, samples: FitSamples, counted: Tensor
 ) -> tuple[list[LimitedRate], list[float]]:
-    """Return the rates to test, one per limit (per group if ``by`` is set), and the highest loss of each limit."""
+    """Return the rates to test, one per limit (if it has ``by``, one per group), and the highest loss of each limit."""
     rates, highest_losses = list[LimitedRate](), list[float]()
     for limit, is_counted in zip(limits, counted.unbind(dim=2), strict=True):
         losses, answers = limit.losses(concern), samples.answers
@@ -143,7 +144,7 @@ def _path(limits: Sequence[Limit], highest_losses: Sequence[float], risk: Tensor
 
 
 def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: bool) -> None:
-    """Raise an error if samples are too few. With ``is_split``, the needed number includes the calibration samples."""
+    """Raise an error if samples are too few; the number needed includes calibration samples if ``is_split``."""
     try:
         rate.check_attainable(all_rows)
     except UnattainableLimitError as error:
@@ -153,7 +154,7 @@ def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: boo
 
 
 def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrates: bool) -> tuple[Tensor, Tensor]:
-    """Validate logits (N, C), finite if ``calibrates``, and labels (N,); return both, 16-bit logits as float32."""
+    """Validate and return logits (N, C), finite if ``calibrates``, and labels (N,); 16-bit logits become float32."""
     require(preds.ndim == 2, "preds must have shape (N, C)", tuple(preds.shape))
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
     raise_first([*samples.find_faults(), *([not_finite(samples.scores)] if calibrates else [])])

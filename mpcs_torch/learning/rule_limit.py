@@ -29,24 +29,25 @@ RULE = f"dangerous <= 0.01 of malignant by site with confidence {CONFIDENCE:g}"
 
 @dataclass(frozen=True)
 class Limit:
-    """An upper bound on the rate of certain errors among certain samples, to guarantee with a given confidence.
+    """An upper bound on the rate of certain errors among certain samples, which a `DecisionRule` guarantees.
 
     A referred sample is not an error. If class frequencies change, only limits on samples of a true class remain valid.
 
     Args:
-        at_most: The upper bound of the error rate, above 0 and below 1; for ``"cost"``, that of the mean cost.
-        errors: The errors that count: ``"dangerous"`` (`ConcernSpec.dangerous_pairs`), ``"any"``, ``"cost"``, or pairs
-            of class names: the true class and a wrong class. With ``"referrals"``, the limit is instead the maximum
-            share of samples to refer; samples with the highest risk are referred first.
+        at_most: The upper bound of the error rate, above 0 and below 1. With ``errors="cost"``: of the mean cost.
+        errors: The errors that count: ``"dangerous"`` (`ConcernSpec.dangerous_pairs`), ``"any"``, or pairs of class
+            names (true class, wrong class). With ``"cost"``, the limit is on the mean cost. With ``"referrals"``, it is
+            on the share of samples to refer; samples with the highest risk are referred first.
         of: The samples that count. ``"samples"``: all. The name of a class, or of a group of classes
             (`ConcernSpec.class_groups`): samples that truly belong to it. ``"decided"``: samples that are not referred.
             ``"decided NAME"``: samples decided as the class or group NAME.
         by: The name of a column of groups, for example ``"site"``: the limit holds in each group. Default: no groups.
-        confidence: The probability, over random validation sets, that the limit holds for new samples. None: the error
-            rate is at most the limit on average over validation sets; not allowed for limits on decided samples.
+        confidence: The probability, over random validation sets, that the limit holds for new samples. With None, the
+            limit holds only on average over validation sets. None is required for ``"cost"``, and is not allowed for
+            limits on decided samples.
         per: The rate to limit if samples are in clusters (patients, for example). ``"sample"``: the rate over all
             samples of new clusters. ``"cluster"``: the rate in each cluster, averaged over new clusters. The two rates
-            differ if large clusters have more errors. The second needs fewer clusters if a few clusters are large.
+            differ if large clusters have more errors. If a few clusters are large, ``"cluster"`` needs fewer clusters.
 
     Raises:
         ValueError: If an argument is invalid.
@@ -150,7 +151,7 @@ class Limit:
         return SAMPLES if self.of == SAMPLES else f"{self.of} samples"
 
     def limited_classes(self, concern: ConcernSpec) -> tuple[int, ...] | None:
-        """Return the indices of the classes whose samples count, by true class or decision; None if all samples count.
+        """Return the indices of the classes that ``of`` names; None if it names none (``"samples"`` or ``"decided"``).
 
         Raises:
             ValueError: If there is no such class or group of classes, or its name is ambiguous.
@@ -168,9 +169,10 @@ class Limit:
         return members[name]
 
     def losses(self, concern: ConcernSpec) -> Tensor:
-        """Return the loss of each decision (column: C classes, A coarse answers) by true class: (C, C + A), float64.
+        """Return the loss of each decision (column) for each true class (row): (C, C + A), float64.
 
-        The loss is 0 if the limit does not count the sample. A limit on referrals uses the losses of dangerous errors.
+        Columns are C classes and A coarse answers. A loss is 0 if the limit does not count such samples. For a limit on
+        referrals, losses are those of dangerous errors.
         """
         classes = list(concern.classes)
         pairs = torch.zeros(len(classes), len(classes), dtype=torch.float64)
@@ -193,7 +195,7 @@ class Limit:
         return loss
 
     def counted(self, target: Tensor, answers: Tensor, concern: ConcernSpec) -> Tensor:
-        """Return whether the limit counts sample n if its decision is ``answers[n, k]``: bool (N, K)."""
+        """Return whether the limit counts sample n if ``answers[n, k]`` is its decision: bool (N, K)."""
         labels = self.limited_classes(concern)
         if labels is None:
             return torch.ones_like(answers, dtype=torch.bool)
@@ -218,7 +220,7 @@ class ClassErrors(NamedTuple):
 
 
 class RuleReport(NamedTuple):
-    """The results of a decision rule on samples; a fit with limits reports on the samples that set its thresholds."""
+    """The results of a decision rule on labelled samples. For a fit with limits, these samples set the thresholds."""
 
     calibrated_by: int
     """The number of samples used to fit the calibration."""
@@ -294,10 +296,10 @@ def report_on(
     is_clustered: bool = False,
     weights: Tensor | None = None,
 ) -> RuleReport:
-    """Return the results of ``decisions`` (N,), int64: a class, C + a for coarse answer a, or -1 for a referral.
+    """Return a report on ``decisions`` (N,), int64: a class, C + a for coarse answer a, or -1 for a referral.
 
-    With ``priors`` (C,), also report the values at these class frequencies. With ``is_clustered``, error counts get no
-    interval, which would be invalid. ``weights`` (N,) apply to the means, but not to the error counts of classes.
+    With ``priors`` (C,), also report the values expected at these class frequencies. With ``is_clustered``, error
+    counts have no interval. ``weights`` (N,) weight the means over samples, but not the error counts of classes.
     """
     classes = len(concern.classes)
     _, dangerous, cost, referred = decision_values(concern).to(target.device)[
@@ -325,9 +327,10 @@ def report_on(
 
 
 def decision_values(concern: ConcernSpec) -> Tensor:
-    """Return, by true class and decision: 1 if correct, 1 if a dangerous error, the cost, and 1 if a referral.
+    """Return four matrices: is a decision correct (0 or 1), is it a dangerous error, its cost, and is it a referral.
 
-    The shape is (4, C, C + A + 1), float64, for C classes, A coarse answers and a referral, which costs 0 by default.
+    The shape is (4, C, C + A + 1), float64. Rows are true classes. Columns are decisions: C classes, A coarse answers
+    and a referral, which costs 0 unless the concern says otherwise.
     """
     costs = concern.costs() if concern.refer is not None else torch.nn.functional.pad(concern.costs(), (0, 1))
     is_referral = (torch.arange(costs.shape[1]) == costs.shape[1] - 1).expand(costs.shape)

@@ -79,20 +79,22 @@ def plan_limit(
 
     A sample is counted if the limit is about its class or decision. With n counted samples, the test of the limit
     passes if there are at most :math:`k_n` errors. If each counted sample is an error with probability p, the chance to
-    pass is :math:`P[\mathrm{Bin}(n, p) \le k_n]`. The chance goes up and down with n, so the plan is the smallest n
-    from which on the chance is sufficient. For clusters, tests are simulated with Beta-distributed error rates.
+    pass is :math:`P[\mathrm{Bin}(n, p) \le k_n]`. The chance goes up and down as n grows, so the plan is the smallest
+    n such that the chance is sufficient for n and all higher numbers. For clusters, tests are simulated; the error
+    rates of clusters are drawn from a Beta distribution.
 
     The chance is that of one test, with all samples decided. A limit on decided samples, or one of several limits, must
-    pass other tests first, so its chance is lower. `plan_like` plans for such limits by fits to resampled pilot data.
+    pass other tests first, so its chance is lower. For such limits, use `plan_like`.
 
     Args:
         limit: The limit. It must not be on costs or referrals.
         expected: p, the error rate of the model among the counted samples, at least 0 and below the limit. If some
             samples may be referred, p is the rate among the other samples.
-        chance: The required chance, above 0 and below 1.
-        share: The share of samples that count (of the limit's class, or decided), or of clusters with such samples.
+        chance: The required chance that the test passes, above 0 and below 1.
+        share: The share of samples that are counted, such as the share of the limit's class. For clusters, the share of
+            clusters with counted samples.
         group_shares: If the limit is ``by`` a column, the share of each group; the limit must then hold in all groups.
-        cluster_size: The number of counted samples in each cluster, or a list of numbers that are equally frequent.
+        cluster_size: The number of counted samples per cluster, or a list of such numbers, all equally frequent.
         shared: :math:`\rho`, from 0 to 1: the intracluster correlation of errors.
 
     Raises:
@@ -170,8 +172,8 @@ def plan_like(
 ) -> PilotPlan:
     """Compute how many samples or clusters a rule needs, by fits to bootstrap samples of pilot data.
 
-    The plan supports limits on decided samples, several limits, groups, and clusters of any size. For each fit, samples
-    or clusters of the pilot data are drawn with replacement.
+    Several limits, limits on decided samples, groups, and clusters of any size are possible. For each fit, samples or
+    clusters of the pilot data are drawn with replacement. A fit succeeds if it reaches the ``coverage``.
 
     Args:
         rule: A rule with limits; it is not changed.
@@ -179,11 +181,11 @@ def plan_like(
         target: ``(N,)`` integer class indices in ``[0, C)``.
         clusters: As in `DecisionRule.fit`.
         groups: As in `DecisionRule.fit`.
-        chance: The required chance, above 0 and below 1.
-        coverage: The share of the pilot that must be decided under the limits, above 0 and at most 1.
+        chance: The required share of fits that succeed, above 0 and below 1.
+        coverage: The share of the pilot samples that must be decided under the limits, above 0 and at most 1.
 
     Raises:
-        ValueError: If an argument is invalid, or if 64 times the size of the pilot is still not enough.
+        ValueError: If an argument is invalid, or if more than 64 times the size of the pilot is needed.
     """
     require(bool(rule.limits), "rule must have limits", quoted(list(map(str, rule.limits))))
     check_confidence(chance, "chance")
@@ -235,7 +237,7 @@ def plan_like(
 
 
 def _chances(rate: LimitedRate, expected: float, most: int, sizes: Tensor, shared: float) -> Array:
-    """Return the chances (most + 1,) to pass the test with 0, 1, ..., ``most`` counted samples or clusters."""
+    """Return the chances (most + 1,) that the test passes with 0, 1, ..., ``most`` counted samples or clusters."""
     from scipy.stats import binom
 
     numbers = np.arange(1, most + 1)
@@ -251,7 +253,7 @@ def _chances(rate: LimitedRate, expected: float, most: int, sizes: Tensor, share
 
 
 def _simulated(rate: LimitedRate, expected: float, numbers: Tensor, sizes: Tensor, shared: float) -> Array:
-    """Return the share of simulated tests that pass, for each number of clusters in ``numbers``."""
+    """Return, for each number of clusters in ``numbers``, the share of simulated tests that pass."""
     random, alike, bets = np.random.default_rng(0), max(TINY, 1 / max(shared, TINY) - 1), torch.ones(len(numbers))
     if rate.confidence is None:
         wanted = (1 - rate.at_most) * rate.largest
@@ -273,7 +275,7 @@ def _simulated(rate: LimitedRate, expected: float, numbers: Tensor, sizes: Tenso
 
 
 def _chance(chances: Array, judging: int, shares: Sequence[float]) -> float:
-    """Return the chance that all groups pass; the counted number in a group is binomial (``judging``, its share)."""
+    """Return the chance that all groups pass; of ``judging`` samples or clusters, each group gets a random share."""
     from scipy.stats import binom
 
     def group_chance(share: float) -> float:

@@ -46,7 +46,7 @@ class SelectionRule:
         by: The metric that ranks the epochs.
         directions: For each metric, ``"min"`` or ``"max"``, or a torchmetrics `Metric` (or its class) whose
             ``higher_is_better`` is set. A direction is never guessed from a name.
-        within: The maximum distance of each metric from its best value over all epochs, for example
+        within: For each limited metric, the maximum distance from its best value over all epochs, for example
             ``{"accuracy": 0.001}``. All limits of a rule have a relative tolerance of 1e-6 for rounding.
         at_most: Upper bounds of metrics, for example ``{"dangerous_rate": 0.02}``.
         at_least: Lower bounds of metrics.
@@ -85,10 +85,10 @@ class SelectionRule:
         return tuple(dict.fromkeys([self.by, *self.directions, *self.at_most, *self.at_least]))
 
     def values_in(self, values: Mapping[str, Any], remedy: str = "") -> dict[str, Any]:
-        """Return those ``values`` whose metrics the rule reads, by name.
+        """Return, from the ``values`` of metrics by name, those that the rule reads.
 
         Raises:
-            MissingMetricError: If some are missing; the message ends with the ``remedy``.
+            MissingMetricError: If ``values`` lacks a metric of the rule; the error message ends with ``remedy``.
         """
         if missing := [name for name in self.metrics if name not in values]:
             listed, given = ", ".join(missing), ", ".join(values) or "nothing"
@@ -96,7 +96,7 @@ class SelectionRule:
         return {name: values[name] for name in self.metrics}
 
     def ranking(self, epochs: Sequence[E]) -> list[E]:
-        """Return the epochs within the limits, best first, without those whose ranking metric is NaN."""
+        """Return the epochs within the limits, best first. Epochs with NaN for the ranking metric are left out."""
         best: dict[str, float] = {}
         for epoch in epochs:
             best = self.best_losses(best, epoch)
@@ -113,7 +113,7 @@ class SelectionRule:
         return {name: ranking[0] for name in self.directions if (ranking := self.alone(name).ranking(epochs))}
 
     def best_losses(self, before: Mapping[str, float], epoch: Epoch) -> dict[str, float]:
-        """Return the lowest loss so far of each metric in ``within``: ``before``, updated by ``epoch``, without NaN."""
+        """Return ``before``, the lowest loss of each metric in ``within``, updated by ``epoch``; NaN is ignored."""
         losses = {name: self.loss(epoch, name) for name in self.within}
         return {**before, **{name: min(loss, before.get(name, loss)) for name, loss in losses.items() if loss == loss}}
 
@@ -122,7 +122,7 @@ class SelectionRule:
         return epoch.values[name] if self.directions[name] == "min" else -epoch.values[name]
 
     def keeps_limits(self, epoch: Epoch, best: Mapping[str, float]) -> bool:
-        """Return whether ``epoch`` is within all limits; ``best`` is the lowest loss of each metric in ``within``."""
+        """Return whether ``epoch`` is within all limits; ``best`` has the lowest loss of each metric in ``within``."""
         # Comparisons with NaN are false, so a NaN exceeds every limit.
         near = [(self.loss(epoch, name), best.get(name, float("nan")) + slack) for name, slack in self.within.items()]
         return (
@@ -139,7 +139,7 @@ def _is_at_most(value: float, limit: float) -> bool:
 
 @dataclass(frozen=True)
 class Contender:
-    """An epoch that is, or could still become, one of the best as more epochs follow."""
+    """An epoch that is one of the best, or could become one if later epochs put others outside the limits."""
 
     epoch: Epoch
     place: int
@@ -158,16 +158,16 @@ class Contender:
 
 @dataclass(frozen=True)
 class Contenders:
-    """The epochs that are, or could still become, among the best ``places`` as more epochs follow.
+    """The best epochs (a number of ``places``), and those that could still become one of them after later epochs.
 
-    When a metric reaches a new best value, earlier epochs may fall outside the limits in ``within`` for good. So an
-    epoch is dropped once it is outside the limits, or once ``places`` other epochs outrank it.
+    When a metric in ``within`` reaches a new best value, its limit becomes stricter, and epochs may fall outside the
+    limits for good. So an epoch is dropped once it is outside the limits, or once ``places`` other epochs outrank it.
     """
 
     rule: SelectionRule
     places: int
     max_count: int | None = None
-    """The maximum number of contenders; beyond it, the contender nearest in loss to the next one is dropped."""
+    """The maximum number of contenders. If there are more, `_most_replaceable` chooses which one to drop."""
     contenders: tuple[Contender, ...] = ()
     best_losses: Mapping[str, float] = field(default_factory=dict)
     count: int = 0
@@ -176,7 +176,7 @@ class Contenders:
     """The value of ``count`` when the current pick became the best."""
 
     def add(self, epoch: Epoch, *, competes: bool = True) -> "Contenders":
-        """Return the contenders after one more epoch. If ``competes`` is False, the epoch only tightens the limits."""
+        """Return the contenders after one more epoch. If ``competes`` is False, ``epoch`` only tightens the limits."""
         rule, best = self.rule, self.rule.best_losses(self.best_losses, epoch)
         order = self.count if rule.ties == "first" else -self.count
         rank, losses = (rule.loss(epoch, rule.by), order), tuple(rule.loss(epoch, name) for name in rule.within)
@@ -192,18 +192,18 @@ class Contenders:
         return added if added.pick == self.pick else replace(added, picked_at=added.count)
 
     def _most_replaceable(self, ranked: list[Contender]) -> Contender:
-        """Return the contender whose loss is nearest to the next in ``ranked``, but none of the best ``places``."""
+        """Return the contender nearest in loss to the next in ``ranked``, but not one of the ``places`` best."""
         gaps = [after.rank[0] - each.rank[0] for each, after in pairwise(ranked)]
         later = range(self.places, len(gaps))
         return ranked[min(later, key=lambda i: gaps[i]) if later else -1]
 
     def among(self, places: Container[int]) -> "Contenders":
-        """Return only those contenders whose index is in ``places``."""
+        """Return only the contenders whose index (`Contender.place`) is in ``places``."""
         return replace(self, contenders=tuple(each for each in self.contenders if each.place in places))
 
     @property
     def pick(self) -> int | None:
-        """Return the index of the best contender among all epochs; None if no epoch is within the limits."""
+        """Return the index (`Contender.place`) of the best contender; None if there is no contender."""
         return min(self.contenders, key=lambda each: each.rank).place if self.contenders else None
 
     @property
@@ -213,7 +213,7 @@ class Contenders:
 
     @property
     def places_kept(self) -> set[int]:
-        """Return the index, among all epochs, of each contender."""
+        """Return the index (`Contender.place`) of each contender."""
         return {each.place for each in self.contenders}
 
 
@@ -252,7 +252,7 @@ def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
 
 
 def count_interval(count: float) -> tuple[float, float]:
-    """Return the exact 95 % interval (Garwood) of the mean of a Poisson variable with the value ``count``."""
+    """Return the exact 95 % interval (Garwood) of the mean of a Poisson variable of which ``count`` was observed."""
     from scipy.special import gammainccinv, gammaincinv
 
     if not isfinite(count):
@@ -261,9 +261,9 @@ def count_interval(count: float) -> tuple[float, float]:
 
 
 def indistinguishable(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
-    """Return the epochs whose count ``name`` does not differ significantly from that of ``pick`` (exact test, 5 %).
+    """Return the epochs whose number of errors, the metric ``name``, does not differ significantly from ``pick``'s.
 
-    The test treats the errors of two epochs as independent.
+    An exact test at the 5 % level treats the errors of two epochs as independent.
     """
     from scipy.special import bdtr
 
@@ -274,11 +274,11 @@ def indistinguishable(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
 
 
 def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None = None) -> Table:
-    """Return a table of the epoch that the rule picks, and of those that each metric alone picks, with differences.
+    """Return a table of the epoch that the rule picks, and of the epoch that each metric alone picks, to compare them.
 
-    Counts of errors have an exact 95 % interval for independent samples. The last column then lists the epochs whose
-    count is not significantly different from that of the picked epoch. ``best`` is the best epoch with a checkpoint; if
-    the rule picks another epoch, the table lists both.
+    If a metric counts errors, its values have exact 95 % intervals for independent samples, and the last column lists
+    the epochs whose count is not significantly different from that of the epoch in the row. ``best`` is the best epoch
+    with a checkpoint; if the rule picks another epoch, the table lists both.
     """
     ranking, counts = rule.ranking(epochs), count_metrics(rule, epochs)
     picked = {"the rule": ranking[0]} if ranking else {}
@@ -310,7 +310,7 @@ def _as_ranges(numbers: Sequence[int]) -> str:
 
 
 def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:
-    """Return a warning that the picked epoch's values on ``where`` are optimistic; an empty list for one epoch."""
+    """Return a warning that the picked epoch has optimistic values on the data ``where``; none if ``epochs`` is 1."""
     message = f"the epoch was picked from {epochs} by {by} on {where}, so its values there are optimistic"
     return [EvaluationWarning("E5", message)] if epochs > 1 else []
 

@@ -22,7 +22,7 @@ MARGIN = 1e-12
 
 
 class Reading(NamedTuple):
-    """The K means of a monitor and their evidence: float64 (K,), in the order of ``names``; scalars if K is 1."""
+    """The K means of a monitor, with their evidence: tensors (K,), in the order of ``names``; scalars if K is 1."""
 
     rate: Tensor
     """The means so far, of errors or costs; NaN without samples."""
@@ -51,7 +51,7 @@ class Mean(NamedTuple):
 
 
 class Values(NamedTuple):
-    """The values and weights that N samples add to L of the K means."""
+    """The values and weights that N samples add to the K means of a monitor; each sample adds to L of them."""
 
     loss: Tensor
     """(L, N), float64: values times weights, rounded by `exact`."""
@@ -66,9 +66,9 @@ Batch = tuple[Values, Callable[[], list[Fault]]]
 
 
 class Monitor(SumMetric):
-    """Sums of K kinds of values from 0 to 1 and of their weights, and evidence that their means are beyond limits.
+    """A monitor of K weighted means of values from 0 to 1: it adds up evidence that means are beyond their limits.
 
-    A subclass defines the values of samples, and adds them in ``update``.
+    A subclass defines the values and weights of a sample, and its ``update`` adds them.
     """
 
     sides = 1
@@ -83,7 +83,7 @@ class Monitor(SumMetric):
     """(K,), float64: the loss that a value of 1 stands for."""
 
     def __init__(self, arguments: Mapping[str, Any], *, watched: Sequence[Mean], **rules: Sequence[str]) -> None:
-        """Initialize as `SumMetric`; ``arguments`` has ``confidence`` and ``reference``, ``watched`` the K means."""
+        """Initialize as `SumMetric`, with limits from the K means ``watched`` or from ``arguments["reference"]``."""
         confidence, reference = arguments["confidence"], arguments["reference"]
         check_confidence(confidence)
         settings = {name: value for name, value in arguments.items() if name not in ("reference", "limits")}
@@ -100,7 +100,7 @@ class Monitor(SumMetric):
         """The evidence that raises an alarm. The bounds of a reference use up half of the error probability."""
 
     def _bounds(self, reference: "Monitor") -> Tensor:
-        """Return bounds (2, K) on the means of ``reference``; these bounds use half of the error probability."""
+        """Return limits (2, K): bounds on the means of ``reference`` that use half of the error probability."""
         if not isinstance(reference, Monitor) or not torch.equal(reference.settings, self.settings):
             raise ValueError(f"reference must be a {type(self).__name__} with the same arguments, but is not.")
         reference.check_computable()
@@ -114,14 +114,14 @@ class Monitor(SumMetric):
         return bounds if self.sides == 2 else torch.stack([torch.zeros_like(loss), bounds[1]])
 
     def add_batch(self, values: Values, find_faults: Callable[[], list[Fault]]) -> None:
-        """Add the values of a batch; ``find_faults`` returns the faults of the batch."""
+        """Add the values of a batch; ``find_faults`` finds its invalid values."""
         self.admit(find_faults)
         self.follow(values, values.codes.new_empty(0))
 
     def follow(self, values: Values, at: Tensor) -> Tensor:
-        """Add N samples, and return the evidence after R of them: (R, K), float64.
+        """Add N samples, and return the evidence at R moments: (R, K), float64.
 
-        ``at`` has the indices of the R samples in ascending order: (R,), int64.
+        ``at`` (R,), int64, ascending: moment r is after the sample with the index ``at[r]``.
         """
         sums = self.loss.new_zeros(2, (len(at) + 1) * len(self.names))
         looks = torch.searchsorted(at, torch.arange(values.codes.shape[1], device=at.device))  # each sample's next look
@@ -135,7 +135,7 @@ class Monitor(SumMetric):
         return evidence
 
     def limit_evidence(self, loss: Tensor, samples: Tensor) -> Tensor:
-        """Return the evidence that the means of sums (..., K) are beyond their limits; 1 where there is no limit."""
+        """Return the evidence (..., K) that the means ``loss / samples`` are beyond their limits; 1 without a limit."""
         lowest, highest = self.limits
         evidence = anytime_evidence(loss, samples, limit=highest.clamp(MARGIN, 1 - MARGIN))
         evidence = torch.where(highest < 1, evidence, 1.0)
@@ -149,7 +149,7 @@ class Monitor(SumMetric):
         return self.limit_evidence(self.loss, self.samples)
 
     def is_alarm(self, evidence: Tensor) -> Tensor:
-        """Return whether each mean raises an alarm, from the evidence (..., K) of the means: bool (..., K)."""
+        """Return, from the evidence (..., K) of the means, whether each mean raises an alarm: bool (..., K)."""
         return e_benjamini_hochberg(evidence, level=1 / self.threshold)
 
     def compute(self) -> Reading:
@@ -165,7 +165,7 @@ class Monitor(SumMetric):
         return Reading(rate, low, high, evidence, self.is_alarm(evidence), evidence.mean())
 
     def shown_means(self, is_alarm: Sequence[bool]) -> "list[MonitoredMean]":
-        """Return the K means so far, with the alarms ``is_alarm``, for figures and tables."""
+        """Return the K means so far for figures and tables; ``is_alarm`` says which means have raised an alarm."""
         from mpcs_torch.plots.forest import MonitoredMean
 
         reading, limits = self.reading(), torch.where(self.limits == 1, torch.inf, self.limits) * self.scales

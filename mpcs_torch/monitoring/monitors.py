@@ -28,17 +28,18 @@ RowGroups = Mapping[str, Sequence[object] | Tensor]
 class RiskMonitor(Monitor):
     r"""Test whether rates of errors are above their limits, however often you look; false alarms are rare.
 
-    Each limit is a `Limit`, as `DecisionRule` guarantees it: on the errors of all samples, of a class or of decided
-    samples, or on a mean cost, for all samples or for each group. `compute` returns a `Reading`: the K rates,
+    A limit is a `Limit` as in `DecisionRule`: it bounds the error rate of all samples, of a class or of decided
+    samples, or a mean cost. With ``by``, there is one rate for each group. `compute` returns a `Reading`: the K rates,
     intervals that contain the true rates at all times, the evidence that rates are above their limits
     (`functional.anytime_evidence`), and alarms. If all rates keep their limits, the probability that there is ever an
     alarm is at most 1 - ``confidence``, for all K rates together. If some rates exceed their limits, the expected share
-    of alarms that are false has the same bound.
+    of false alarms among all alarms has the same bound.
 
-    Samples must come in the order of time. Label all of them, or each with a known ``chance`` that does not depend on
-    its error. Samples need not be independent, but the probability of each error, given the earlier samples, must be
-    within the limit. This fails if the images of a patient or of a scanner's day are wrong together: then set
-    ``cluster_size``, or add one random sample of each cluster, with ``chance`` 1 / (the size of the cluster).
+    Samples must come in the order of time. Label all samples, or choose samples to label at random; the probability of
+    being chosen (``chance``) must be known and must not depend on whether the decision is wrong. Samples need not be
+    independent, but the probability that a sample is wrong, given the earlier samples, must be within the limit. This
+    is not so if the images of a patient, for example, are wrong together. Then set ``cluster_size``, or add one random
+    sample of each cluster, with a ``chance`` of 1 / (the size of the cluster).
 
     Args:
         concern: The classes, their costs, and which errors are dangerous.
@@ -46,9 +47,9 @@ class RiskMonitor(Monitor):
         groups: The names of the groups of each column in the ``by`` of a limit: ``{"site": ["north", "south"]}``.
         confidence: 1 minus the highest acceptable probability of a false alarm.
         reference: A `RiskMonitor` with the same arguments, updated with reference samples such as validation samples.
-            The limits are then upper bounds of its rates instead of ``at_most``; ``confidence`` includes the
-            uncertainty of these bounds.
-        least_chance: The lowest probability with which a sample is chosen to be labelled; 1 if all are labelled.
+            Rates are then tested against upper bounds of the reference's rates instead of ``at_most``; ``confidence``
+            includes the uncertainty of these bounds.
+        least_chance: The lowest ``chance`` with which a sample is chosen to be labelled; 1 if all are labelled.
         cluster_size: The largest number of samples that are wrong together, at least 1. Each sample counts
             1 / ``cluster_size``, so an alarm takes ``cluster_size`` times as many samples.
         ignore_index: The label of samples without a label, which are left out.
@@ -56,8 +57,8 @@ class RiskMonitor(Monitor):
         **kwargs: Arguments of `torchmetrics.Metric`.
 
     Raises:
-        ValueError: From the constructor and from `update` if an argument breaks its rule, and from `compute` if no
-            batch was seen. Bad values on an accelerator are reported by `compute`.
+        ValueError: From the constructor and from `update` if an argument is invalid, and from `compute` if there was no
+            batch. If values on an accelerator are invalid, the error comes from `compute`.
 
     Example:
         >>> import torch
@@ -127,14 +128,14 @@ class RiskMonitor(Monitor):
             chance: ``(N, ...)`` the probability, from ``least_chance`` to 1, with which each sample was chosen to be
                 labelled, whatever its error. Default: 1.
             groups: For each column in the ``by`` of a limit: ``(N,)`` the name of the group of each sample, or int64
-                indices in [0, G). Other indices stand for groups that are not monitored.
+                indices of its G names. Indices outside [0, G) stand for groups that are not monitored.
         """
         self.add_batch(*self.batch_values(preds, target, chance, groups))
 
     def batch_values(
         self, preds: Tensor, target: Tensor, chance: Tensor | None = None, groups: RowGroups | None = None
     ) -> Batch:
-        """Return the values that samples add to the rates of each limit, and a function that finds their faults."""
+        """Return the values that samples add to the rates, and a function that finds invalid values."""
         samples = flatten_decisions(preds, target, self.num_classes, self.ignore_index, chance, self.further)
         counted, chances = samples.labels.counted, samples.labels.weight
         share = counted * (self.least_chance / self.cluster_size / chances.clamp(min=self.least_chance))
@@ -170,12 +171,13 @@ class RiskMonitor(Monitor):
 class ChangeMonitor(RiskMonitor):
     r"""Detect a late change for the worse, which a long good past hides from a `RiskMonitor`.
 
-    It starts again after every 100 samples of a rate, and adds up the evidence of all starts (an e-detector of
-    Shiryaev-Roberts type). So false alarms do happen: while all limits are kept, the first false alarm comes after at
-    least ``run_length`` samples on average. Rates and their intervals are still those of all samples.
+    After every 100 samples of a rate, a new test of this rate starts. The evidence is the sum over all tests that were
+    started (an e-detector of Shiryaev-Roberts type). So sooner or later there is a false alarm: while all limits are
+    kept, the first one comes after at least ``run_length`` samples on average. Rates and their intervals are of all
+    samples, as in `RiskMonitor`.
 
-    Samples must come in order of time, so states can be neither merged nor summed over processes. `update` synchronizes
-    with an accelerator. The arguments are those of `RiskMonitor`, and:
+    Samples must come in order of time, so states can be neither merged nor summed over processes. `update` waits for
+    an accelerator. The arguments are those of `RiskMonitor`, and:
 
     Args:
         run_length: The lowest acceptable mean number of samples until the first false alarm.
@@ -214,7 +216,7 @@ class ChangeMonitor(RiskMonitor):
     """(K, 3), float64: since the last block, the sums of losses and of weights, and the number of samples."""
 
     def follow(self, values: Values, at: Tensor) -> Tensor:
-        """Add samples in order, and return the evidence after the samples with the indices ``at``: see `Monitor`."""
+        """Add samples in order, and return the evidence after those with the indices ``at``, as `Monitor` does."""
         evidence, starts, block = self.evidence_now().repeat(len(at), 1), self.starts.clone(), self.block.clone()
         for losses, weight, codes in zip(*values, strict=True):
             for rate in torch.unique(codes).tolist():
@@ -240,7 +242,7 @@ class ChangeMonitor(RiskMonitor):
         return evidence
 
     def evidence_now(self) -> Tensor:
-        """Return the evidence of all starts: (K,)."""
+        """Return the evidence of each rate, summed over all tests that were started: (K,)."""
         return self._evidence(self.starts, self.block[:, 0], self.block[:, 1], slice(None))
 
     def _evidence(self, starts: Tensor, loss: Tensor, samples: Tensor, rate: int | slice) -> Tensor:
@@ -248,7 +250,7 @@ class ChangeMonitor(RiskMonitor):
         return logs.logsumexp(dim=-1).exp() / logs.shape[-1]
 
     def merge_state(self, incoming_state: object) -> None:  # noqa: ARG002  # nothing can be merged
-        """Refuse to merge: the order of samples matters."""
+        """Raise a ValueError: states cannot be merged, because the order of samples matters."""
         raise ValueError("a ChangeMonitor cannot be merged, because the order of samples matters: use a RiskMonitor.")
 
     def _sync_dist(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
@@ -308,7 +310,7 @@ class DriftMonitor(Monitor):
         self.add_batch(*self.batch_values(preds, risk))
 
     def batch_values(self, preds: Tensor, risk: Tensor | None = None) -> Batch:
-        """Return the values that samples add to each mean, and a function that finds their faults."""
+        """Return the values that samples add to each mean, and a function that finds invalid values."""
         decisions = preds.reshape(-1).long()
         risks = torch.nan * decisions.double() if risk is None else risk.reshape(-1).double()
         safe = torch.where(decisions == REFERRED, self.decisions, decisions.clamp(0, self.decisions - 1))
@@ -334,7 +336,7 @@ def _checked_limits(limits: list[Limit]) -> list[Limit]:
 
 
 def _group_means(limit: Limit, concern: ConcernSpec, groups: Mapping[str, Sequence[str]]) -> list[Mean]:
-    """Return the mean that ``limit`` bounds, or one mean for each group of its column."""
+    """Return the mean that ``limit`` bounds; if ``limit.by`` is a column, return one mean for each of its groups."""
     names = [] if limit.by is None else groups.get(limit.by, ())
     require(limit.by is None or names, f"groups must name those of the column {limit.by!r}", quoted(dict(groups)))
     losses = limit.losses(concern)
@@ -350,7 +352,7 @@ def _group_means(limit: Limit, concern: ConcernSpec, groups: Mapping[str, Sequen
 
 
 def _counted(limit: Limit, concern: ConcernSpec) -> Tensor:
-    """Return 1 for each pair of true class and decision that counts for ``limit``, else 0: float64 (C, C + A + 1)."""
+    """Return, by true class and decision, 1 if ``limit`` counts such samples, else 0: float64 (C, C + A + 1)."""
     classes, answers = len(concern.classes), len(concern.classes) + len(concern.answers)
     columns = torch.tensor([*range(answers), REFERRED]).expand(classes, -1)
     counted = limit.counted(torch.arange(classes), columns, concern)

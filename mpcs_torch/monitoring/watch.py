@@ -36,7 +36,7 @@ STATES = ("loss", "samples", "starts", "block")
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a watch. They never change once the file of its state exists."""
+    """The settings of a `Watch`, which never change once its state is saved."""
 
     rule: str
     """The SHA-256 of the file of the decision rule."""
@@ -55,7 +55,7 @@ Position = tuple[int, str]
 
 
 class LogRows(NamedTuple):
-    """The N rows of a log."""
+    """N rows of a log: decisions of a deployment, some of them with a label."""
 
     numbers: Tensor
     """(N,), int64: the numbers of the rows in the log, from 1."""
@@ -71,7 +71,7 @@ class LogRows(NamedTuple):
     """The times as an arrow array of texts (N,); empty if the log has no column of times."""
 
     def position(self, rows: int) -> Position:
-        """Return the position after the first ``rows`` rows, which must be at least one."""
+        """Return the `Position` of a log of which the first ``rows`` rows, at least one, were read."""
         content = hashlib.sha256()
         for part in (self.decisions, self.target, self.chance, *self.groups.values()):
             content.update(part[:rows].double().numpy().data)
@@ -81,12 +81,12 @@ class LogRows(NamedTuple):
 def read_log(
     path: Path, concern: ConcernSpec, settings: Settings, reading: ReadOptions, tell: Callable[[str], object]
 ) -> LogRows | None:
-    """Read a log; return None if there is no complete row yet. A last line without a line break is incomplete.
+    """Read a log; return None if it has no complete row yet. A last line without a line break is not complete.
 
-    ``tell`` is called with sentences on how the log was read.
+    ``tell`` is called with each sentence that describes how the log was read.
 
     Raises:
-        PredictionsError: If a value breaks a rule.
+        PredictionsError: If a value is invalid or a column is missing.
     """
     classes, groups, least_chance = concern.classes, settings.groups, settings.least_chance
     try:
@@ -129,7 +129,7 @@ def _code(names: Mapping[str, int], value: Any) -> int:
 
 
 def names_of_groups(path: Path, column: str) -> list[str]:
-    """Return the different texts of a column, sorted. Rows without a text form the group "(none)"."""
+    """Return the different texts of a column, sorted; a row without a text belongs to the group "(none)"."""
     table = open_table(path)
     table.check_columns([column], "--limit")
     texts = distinct_texts(table, [column], 10**4, has_gaps=True)
@@ -137,7 +137,7 @@ def names_of_groups(path: Path, column: str) -> list[str]:
 
 
 class Alarm(NamedTuple):
-    """The first alarm of a mean."""
+    """The first alarm that a monitor raises for a mean."""
 
     kind: str
     """`RISK` or `CHANGE`."""
@@ -149,12 +149,7 @@ class Alarm(NamedTuple):
 
 
 class Watch:
-    """The monitors of a deployment, and the positions up to which its logs were read.
-
-    Args:
-        settings: The limits and options.
-        concern: The classes and costs.
-    """
+    """The monitors of a deployment, and the `Position` up to which each of its logs was read."""
 
     def __init__(self, settings: Settings, concern: ConcernSpec) -> None:
         self.settings, self.concern = settings, concern
@@ -182,10 +177,10 @@ class Watch:
         return int(self.counts[1].sum())
 
     def read(self, path: Path, reading: ReadOptions, tell: Callable[[str], object]) -> list[Alarm]:
-        """Add the new rows of a log, and return the new alarms; call ``tell`` with sentences on how the log was read.
+        """Add the new rows of a log, and return the new alarms; call ``tell`` as `read_log` does.
 
         Raises:
-            PredictionsError: If a value breaks a rule, or if rows that were read before have changed.
+            PredictionsError: If a value is invalid, or if rows that were read before have changed.
         """
         place, before = str(path.resolve()), len(self.alarms)
         known = self.places.get(place, (0, ""))
@@ -207,7 +202,7 @@ class Watch:
         return self.alarms[before:]
 
     def _add_labelled(self, path: Path, rows: LogRows, part: Tensor) -> None:
-        """Add the rows with the indices ``part``, which have labels; record the first alarm of each mean."""
+        """Add the rows with the indices ``part``, all labelled, and record the first alarm of each mean."""
         groups = {column: codes[part] for column, codes in rows.groups.items()}
         values, _ = self.monitors[RISK].batch_values(rows.decisions[part], rows.target[part], rows.chance[part], groups)
         looks = (values.loss > 0).any(dim=0).nonzero()[:, 0]  # evidence rises only at losses
@@ -221,7 +216,7 @@ class Watch:
                     self.alarms.append(Alarm(kind, name, str(path), int(rows.numbers[row]), time))
 
     def cautions(self) -> list[str]:
-        """Return sentences on decisions with too few or too many labels, and on limits that no label has tested."""
+        """Return warnings: of decisions with too few or too many labels for a random choice, and of untested limits."""
         least, sentences = self.settings.least_chance, list[str]()
         share = self.labelled / max(1, self.rows) if least == 1 else 1.0
         names = [*(f"decided {name}" for name in self.decisions), "referred"]
@@ -259,7 +254,7 @@ class Watch:
         """Read the state that `save` wrote.
 
         Raises:
-            StateError: If the file is not such a state.
+            StateError: If the file is not the state of a watch.
         """
         try:
             plain = json.loads(path.read_text(encoding="utf-8"))
@@ -287,9 +282,12 @@ def watch_logs(
 ) -> tuple[Watch, list[Alarm]]:
     """Read the new rows of logs in order, and save the state after each log; return the watch and its new alarms.
 
-    ``begin`` returns a new watch, or the one in the file ``state``, which no other process can use meanwhile.
-    ``advance`` is called with the number of new rows of each log, after they are saved. After an error, the state has
-    the logs before: a `FolderInUseError` if another process uses it, or a `PredictionsError` if a value breaks a rule.
+    ``begin`` must return the watch in the file ``state``, or a new one. During the call, no other process can use it.
+    After the rows of a log are saved, ``advance`` is called with their number. ``tell`` is called as in `read_log`.
+
+    Raises:
+        FolderInUseError: If another process uses the file ``state``.
+        PredictionsError: If a log has an invalid value; the rows of the logs before it are saved.
     """
     with locked(state.with_name(f".{state.name}.lock")):
         watch = begin()
