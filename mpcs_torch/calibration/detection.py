@@ -256,7 +256,7 @@ class PAVCalibration(nn.Module):
         """Fit the isotonic regression of labels on scores; arguments are those of `LogisticCalibration.fit`.
 
         Warns:
-            CalibrationWarning: If all ratios are 0: the scores are reversed or uninformative.
+            CalibrationWarning: If scores are reversed or uninformative. Then all log-likelihood ratios are 0.
         """
         counts = count_errors(*labelled_trials(preds, target))
         ends = hull_vertices(counts)  # each edge of the ROC convex hull is a block of PAV

@@ -44,7 +44,7 @@ class FlagGroup(TyperGroup):
 
 
 def group_of_commands(text: str) -> typer.Typer:
-    """Return a verb with several commands, such as ``mpcs decide fit``. The verb alone prints the help ``text``."""
+    """Return a verb that has commands, as ``decide`` has ``fit`` and ``apply``; alone, it prints the help ``text``."""
     return typer.Typer(cls=FlagGroup, help=text, no_args_is_help=True, add_completion=False)
 
 

@@ -70,7 +70,7 @@ class ConcernRange:
         """Combine the costs of several people, with or without ranges; ``people`` maps names to costs.
 
         Raises:
-            ConcernError: In the cases of `ConcernRange`.
+            ConcernError: If the costs of these people cannot form a `ConcernRange`.
 
         Example:
             >>> anna, ben = (ConcernSpec(2, weights=[[0, miss], [1, 0]]) for miss in (5, 20))

@@ -54,7 +54,7 @@ class BinnedSums:
         return self._sums
 
     def add(self, groups: Tensor, bins: Tensor, sums: Tensor) -> None:
-        """Add ``sums`` (n, K) to the bins with identifiers ``bins`` (n,), of `bits` bits each, in ``groups`` (n,)."""
+        """Add row i of ``sums`` (n, K) to bin ``bins[i]`` (its identifier, `bits` bits) of group ``groups[i]``."""
         if self.bits is not None and len(self._ids) and not bool(groups.any() | self._groups.any()):
             places = torch.searchsorted(self._ids, bins).clamp_(max=len(self._ids) - 1)
             if self._ids[places].equal(bins):  # true for most batches after folding

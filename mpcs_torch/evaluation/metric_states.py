@@ -89,7 +89,7 @@ class BinnedStates:
         self._limit()
 
     def merge(self, other: Self, *, first: int = 0) -> None:
-        """Add the states of ``other``; if its identifiers are positions of rows, ``first`` is added to them."""
+        """Add the states of ``other``. If its identifiers are positions of rows, add ``first`` to each of them."""
         self.reason = self.reason or other.reason
         if other._whole is not None:
             if self._whole is None:

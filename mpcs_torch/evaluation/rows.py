@@ -52,7 +52,7 @@ class Rows(NamedTuple):
         return places, classes, shares if self.weights is None else shares * self.weights[places]
 
     def repeated(self, *, is_clustered: bool) -> "Iterator[Rows]":
-        """Repeat each row as often as its frequency says, and yield the rows in parts of `REPEATED` scores.
+        """Repeat each row as often as its frequency says, and yield the copies in parts of 2**17 scores (`REPEATED`).
 
         Without clusters, the copies of a row are independent, so they get successive identifiers.
         """

@@ -255,7 +255,11 @@ def choose_referring(
 
 
 def _mean_losses(fit: Callable[[], DecisionRule], preds: Tensor, truth: Tensor, concern: ConcernSpec) -> Tensor:
-    """Return the mean `decision_values` (4,) of the rule ``fit()``; samples have the class probabilities ``truth``."""
+    """Decide the samples ``preds`` (N, C) by the rule that ``fit()`` returns; return the mean `decision_values` (4,).
+
+    The true class of a sample is random, with the probabilities ``truth`` (N, C); the means are expected values. If a
+    limit is unattainable, all samples are referred.
+    """
     try:
         decision = fit()(preds)
     except UnattainableLimitError:

@@ -156,7 +156,9 @@ class MPCSLR(ReduceLROnPlateau):
 
     @property
     def total_steps(self) -> int:
-        """Always raise an error. Accelerate reads this attribute before it repeats a step once for each process.
+        """Always raise an error. With several processes, the error stops a loop in the library Accelerate.
+
+        By default, this loop would call `step` once for each process. It reads this attribute before each call.
 
         Raises:
             RepeatedStepError: If there are several processes.

@@ -237,7 +237,10 @@ def plan_like(
 
 
 def _chances(rate: LimitedRate, expected: float, most: int, sizes: Tensor, shared: float) -> Array:
-    """Return the chances (most + 1,) that the test passes with 0, 1, ..., ``most`` counted samples or clusters."""
+    """Return, for each n from 0 to ``most``, the chance that the test passes if n samples or clusters are counted.
+
+    A sample is counted if the limit is about its class or decision; a cluster, if it has such samples.
+    """
     from scipy.stats import binom
 
     numbers = np.arange(1, most + 1)

@@ -100,7 +100,10 @@ class Monitor(SumMetric):
         """The evidence that raises an alarm. The bounds of a reference use up half of the error probability."""
 
     def _bounds(self, reference: "Monitor") -> Tensor:
-        """Return limits (2, K): bounds on the means of ``reference`` that use half of the error probability."""
+        """Return limits (2, K): confidence bounds on the means of ``reference``; the lower ones are 0 if `sides` is 1.
+
+        The probability that any bound is wrong is at most (1 - ``confidence``) / 2; the other half is left for alarms.
+        """
         if not isinstance(reference, Monitor) or not torch.equal(reference.settings, self.settings):
             raise ValueError(f"reference must be a {type(self).__name__} with the same arguments, but is not.")
         reference.check_computable()

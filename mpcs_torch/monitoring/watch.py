@@ -202,7 +202,10 @@ class Watch:
         return self.alarms[before:]
 
     def _add_labelled(self, path: Path, rows: LogRows, part: Tensor) -> None:
-        """Add the rows with the indices ``part``, all labelled, and record the first alarm of each mean."""
+        """Add the rows with the indices ``part``, all labelled, and record new alarms.
+
+        Only the first alarm that a monitor raises for a mean is recorded.
+        """
         groups = {column: codes[part] for column, codes in rows.groups.items()}
         values, _ = self.monitors[RISK].batch_values(rows.decisions[part], rows.target[part], rows.chance[part], groups)
         looks = (values.loss > 0).any(dim=0).nonzero()[:, 0]  # evidence rises only at losses

@@ -54,7 +54,10 @@ class Agreement:
 
 
 def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
-    """Compare ``records`` with ``published`` ones at 4 decimals. The published mpcs is mpcs_count in ``records``."""
+    """Compare ``records`` with ``published`` ones at 4 decimals.
+
+    The column mpcs of ``published`` is compared with the column mpcs_count of ``records``, counted as in the paper.
+    """
     differences: dict[int, str] = {}
     for compared, (ours, theirs) in enumerate(zip(records, published, strict=False)):
         unequal = []

@@ -163,7 +163,10 @@ def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparis
 
 
 def run_counts(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> str:
-    """Return a sentence with the number of dangerous test errors of each run. Both arguments are by run name."""
+    """Return a sentence with the number of dangerous test errors of each run.
+
+    Names of runs are the keys of ``runs`` and of ``predicted``, which may lack runs whose predictions are not recorded.
+    """
     counts = []
     for name, run in runs.items():
         errors = _dangerous(run, run.result.epoch, predicted.get(name))

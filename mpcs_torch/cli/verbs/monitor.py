@@ -36,22 +36,25 @@ def monitor(
     html: options.Html = None,
     prometheus: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
 ) -> None:
-    """Read what was added to logs, and raise an alarm if a limit is exceeded, however often you look.
+    """Read what was added to logs, and raise an alarm if a limit is exceeded.
 
-    A row has a decision, as `decide apply` writes it, and a label where it is known. Optional columns are the time, the
-    groups of limits, and the chance with which the row was chosen to be labelled. The exit status is 1 after an alarm;
-    else 3 after a caution, where decisions or limits lack labels. The first run with a state fixes its settings.
+    You may run it as often as you like: more runs do not cause more false alarms. A row has a decision, as
+    `decide apply` writes it, and a label where it is known. Two columns are optional: `time`, and `chance`, the
+    probability with which the row was chosen to be labelled. A limit by site needs a column `site`. The exit status is
+    1 if the state has an alarm. Otherwise, it is 3 if some decision has too few or too many labels to represent its
+    rows, or if no label counts for one of the limits. The first run with a state fixes its settings.
 
     Args:
         rule: File of `decide fit`.
         logs: Files of decisions that may grow: text, or parquet.
         state: What was read so far; made by the first run.
-        limit: A limit as of `decide fit`, such as 'dangerous <= 1 % of malignant by site'; repeatable.
-        groups: Groups of a limit by a column; repeatable.
-        confidence: 1 minus the probability that there is ever a false alarm with this state; with k states in turn,
-            give 1 - 0.05 / k.
-        run_length: Also look for late changes, with a false alarm in so many labels on average.
-        least_chance: The lowest chance that a row is labelled, with a column `chance`.
+        limit: A limit in the syntax of `decide fit`, such as 'dangerous <= 1 % of malignant by site'; repeatable.
+        groups: The names of the groups in the column of a limit with `by`, such as site=north,south; repeatable.
+        confidence: 1 minus the highest acceptable probability that this state ever raises a false alarm. For k states,
+            one after another, 1 - 0.05 / k keeps the probability of a false alarm at 5 % for all of them together.
+        run_length: Also look for late changes. On average, at least this number of labels passes before the first
+            false alarm.
+        least_chance: The lowest `chance` that a row with a label may have. Below 1, logs must have this column.
         cluster_size: The largest number of rows that err together, such as those of a patient or of a scanner's day.
         prometheus: Also write the values in the text format of Prometheus.
     """

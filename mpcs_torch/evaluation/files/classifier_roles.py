@@ -266,7 +266,10 @@ def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, s
 
 
 def _shared_id(table: FileTable, other: FileTable) -> str | None:
-    """Return the only column of ids that both tables have; None if a table has no ids. Else, raise an error."""
+    """Return the column of ids that both tables have; None if a table has no ids.
+
+    If both tables have ids, but share no column of ids or several, raise a PredictionsError.
+    """
     shared = shared_ids([table, other])
     theirs, ours = shared_ids([other]), shared_ids([table])
     if len(shared) == 1 or not theirs or not ours:

@@ -16,7 +16,10 @@ DangerousNormalize = Literal["samples", "decided", "errors", None]
 
 
 class DangerousErrorCounts(NamedTuple):
-    """Numbers of samples, or sums of their weights. Every field is (...), float64 (float32 on MPS)."""
+    """Numbers of samples, or sums of their weights, in float64 (float32 on MPS).
+
+    Each field is a scalar or, if the samples are divided into B bins, has the shape (B,).
+    """
 
     dangerous: Tensor
     """The number of misclassified samples whose pair of true and predicted class is dangerous."""

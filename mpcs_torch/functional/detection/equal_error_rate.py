@@ -139,7 +139,7 @@ def gaussian_equal_error(
     target_mean: float | Tensor,
     target_deviation: float | Tensor,
 ) -> GaussianEqualError:
-    r"""Compute the equal error rate of Gaussian scores, in [0, 1], and its threshold; a lower rate is better.
+    r"""Compute the equal error rate of Gaussian scores, and its threshold; the rate is in [0, 1], lower is better.
 
     Scores of non-targets have the mean :math:`m_0` and the standard deviation :math:`s_0`, those of targets
     :math:`m_1` and :math:`s_1`. Scores of at least t are accepted:

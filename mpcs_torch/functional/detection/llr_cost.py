@@ -36,7 +36,7 @@ def log_likelihood_ratios(preds: Tensor, *, priors: Tensor, from_logits: bool = 
 
     Returns:
         The ratios in the shape and dtype of ``preds``, but float32 for 16-bit types. A class with probability 0 has
-        -inf; a class with probability 1 has +inf if the other probabilities are exactly 0.
+        -inf. A class has +inf if the probabilities of all others are 0, but not if its own is merely rounded to 1.
 
     Raises:
         ValueError: If a shape, a dtype or a value breaks its rule above.

@@ -28,7 +28,7 @@ class SameScoresError(ValueError):
 
 
 def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int | None = None) -> CohortStatistics:
-    """Compute the mean and the standard deviation of the scores of each name against a cohort of impostors.
+    """Compute the mean and the standard deviation of scores against a cohort of impostors, for each name.
 
     A name is an enrolment (a speaker model) or a test segment. The standard deviation of n scores divides by n, not by
     n - 1; n may differ between names.

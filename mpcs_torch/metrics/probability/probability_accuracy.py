@@ -116,7 +116,10 @@ class ProbabilityAccuracy(SumMetric):
             return means_of_sums(self.powers, self.samples)
 
     def bins(self) -> kernel.MeasuredProbabilities:
-        """Return the bins of predicted probabilities, over all samples, and the measured means."""
+        """Return the bins of the predicted probabilities of all samples, and the generalized means of their rates.
+
+        The rate of a bin is the share of its probabilities that belong to true classes.
+        """
         settings = self.epsilon, self.n_bins, self.delta, self.span
         with self.gathered():
             self.check_computable()
