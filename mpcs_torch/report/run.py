@@ -165,7 +165,7 @@ def compare_runs(predicted: Mapping[str, EpochPredictions]) -> Sequence[Comparis
 def run_counts(runs: Mapping[str, TrainedRun], predicted: Mapping[str, EpochPredictions]) -> str:
     """Return a sentence with the number of dangerous test errors of each run.
 
-    Names of runs are the keys of ``runs`` and of ``predicted``, which may lack runs whose predictions are not recorded.
+    The keys of both arguments are names of runs. If ``predicted`` lacks a run, its recorded number is used.
     """
     counts = []
     for name, run in runs.items():

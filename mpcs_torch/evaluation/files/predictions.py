@@ -221,7 +221,7 @@ class Predictions:
         return scores, PredictedRows(kept.nonzero().squeeze(1) + 1, probs, target, read._replace(columns=others))
 
     def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
-        """Return a mask (n,) of rows to keep: all, or with "drop" those with score, cluster, unit and needed label."""
+        """Return a mask (n,): all rows; if `missing` is "drop", those with score, cluster, unit and needed label."""
         if self.reading.missing == "error":
             return torch.ones(len(scores), dtype=torch.bool)
         has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
