@@ -108,6 +108,7 @@ def test_importing_the_package_alone_loads_nothing() -> None:
 LEARNING = "from mpcs_torch.learning import MPCSLR, CheckpointSelector, SoftmaxMarginLoss"
 
 
+@pytest.mark.slow
 def test_parts_for_a_loop_need_torch_and_numpy_alone() -> None:
     theirs = modules_loaded_by("import torch, torch.optim.lr_scheduler, torch.distributed, torch.nn.functional")
     loaded = {name.split(".")[0] for name in modules_loaded_by(LEARNING) - theirs}

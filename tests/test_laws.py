@@ -580,6 +580,7 @@ def test_states_can_be_shared_between_processes(case: MetricCase) -> None:
     assert all(tensor.is_shared() for tensor in tensors(metric))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["MetaPatternConcernScore", "BrierScore", "MacroF1", "SoftF1"])
 def test_a_compiled_loop_has_no_graph_break_and_two_graphs_for_two_sizes(name: str) -> None:
     case = BY_NAME[name]

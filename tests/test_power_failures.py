@@ -185,6 +185,7 @@ def visible(image: Image) -> Image:
     return {name: content for name, content in image.items() if not name.startswith(".")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WHOLE_FILES)
 def test_a_file_is_as_it_was_or_whole_and_on_disk_once_it_is_written(name: str) -> None:
     moments = of_whole_files(name)

@@ -126,6 +126,7 @@ def test_the_page_agrees_with_the_package_on_random_states(page: Page, rows: Hel
                 assert {label: of_page["byClass"][label] for label in by_class} == by_class
 
 
+@pytest.mark.slow
 def test_all_bounds_are_exact_for_few_rows(page: Page, rows: HeldRows, tmp_path: Path) -> None:
     write_explorer(rows, None, tmp_path / "page.html")
     opened(page, tmp_path / "page.html")
@@ -224,6 +225,7 @@ def concerns() -> list[ConcernSpec]:
     ]
 
 
+@pytest.mark.slow
 def test_a_concern_goes_to_the_page_and_back(page: Page, rows: HeldRows, tmp_path: Path) -> None:
     for spec in concerns():
         write_explorer(rows, spec, tmp_path / "page.html")

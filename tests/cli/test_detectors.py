@@ -156,6 +156,7 @@ def test_clusters_change_intervals_and_not_values(evaluation: Simulated, capsys:
         assert low < clustered["metrics"][name] < high
 
 
+@pytest.mark.slow
 def test_a_report_shows_all_detectors(
     evaluation: Simulated, development: Simulated, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,6 +70,7 @@ def test_help_loads_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
     assert not loaded & (HEAVY | {"pydantic"})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", UNKNOWN + MISTAKES, ids=" ".join)
 def test_a_mistake_in_the_arguments_loads_nothing_heavy(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "here.csv").touch()

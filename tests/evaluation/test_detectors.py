@@ -129,6 +129,7 @@ def left_out(statistic: Any, labels: Tensor) -> float:
     return sqrt(variance)
 
 
+@pytest.mark.slow
 def test_areas_and_cllr_have_the_jackknife() -> None:
     scores, labels = trials(distance=1.2)
     result = evaluate_detectors(scores, labels, llr=True)
@@ -340,6 +341,7 @@ def test_labels_may_be_names_of_which_one_is_that_of_targets() -> None:
         assert named.comparisons == expected.comparisons
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("combine", ["mean", "worst"])
 def test_trials_of_a_unit_become_one(combine: Any) -> None:
     scores, of_units = trials()

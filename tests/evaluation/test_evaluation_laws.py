@@ -80,6 +80,7 @@ def plain() -> Result:
     return result()
 
 
+@pytest.mark.slow
 def test_clusters_of_one_row_each_are_none(plain: Result) -> None:
     check(plain, result(clusters=[f"row {row}" for row in range(ROWS)]))
 
@@ -113,6 +114,7 @@ def test_weights_of_1_are_none() -> None:
     check(result(names=WEIGHTED), result(names=WEIGHTED, weights=torch.ones(ROWS)))
 
 
+@pytest.mark.slow
 def test_whole_weights_are_repeated_rows_that_are_clustered() -> None:
     weights = torch.randint(1, 4, (ROWS,), generator=torch.Generator().manual_seed(2))
     rows = torch.arange(ROWS).repeat_interleave(weights)
@@ -121,6 +123,7 @@ def test_whole_weights_are_repeated_rows_that_are_clustered() -> None:
     check(weighted, repeated, skipped=counts, one_end=MEANS)  # one more bad row, not as many as its weight says
 
 
+@pytest.mark.slow
 def test_a_group_of_all_rows_is_all_of_them(plain: Result) -> None:
     grouped = result(groups={"site": ["north"] * ROWS})
     for model in MODELS:

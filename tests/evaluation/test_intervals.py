@@ -192,6 +192,7 @@ def test_recalls_of_rare_classes_are_bounded_each_and_squared_and_added() -> Non
     assert found.interval("macro_recall") == pytest.approx((mean - below, min(1, mean + above)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["balanced_error_rate", "macro_precision", "f1_macro"])
 def test_averages_over_classes_hold_where_one_is_rare(metric: str) -> None:
     generator = torch.Generator().manual_seed(3)

@@ -63,6 +63,7 @@ def points(axes: Any) -> list[float]:
     return [line.get_xdata()[0] for line in axes.lines if line.get_marker() != "None" and len(line.get_xdata()) == 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_result_is_drawn(shape: str) -> None:
     figure, axes = result_with(shape).plot()

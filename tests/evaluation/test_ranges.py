@@ -100,6 +100,7 @@ def as_counts(decisions: Tensor, target: Tensor, like: Tensor) -> Tensor:
     return counts.double() / len(target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("data", LOADERS)
 def test_statements_for_all_costs_hold_for_ten_thousand_draws(data: str, kind: str) -> None:

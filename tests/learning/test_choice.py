@@ -128,6 +128,7 @@ def test_a_loss_in_few_clusters_is_not_clear() -> None:
     assert options.options[options.choose(0.0005, torch.arange(120).repeat_interleave(20))].model == 1
 
 
+@pytest.mark.slow
 def test_scores_choose_the_better_model_more_often_than_counts() -> None:
     """From 300 samples at a time, of models that differ by less than the noise of counts."""
     target, better, noisier = sample(30_000, 5)

@@ -71,6 +71,7 @@ def drawn(samples: int, seed: int) -> tuple[Tensor, Tensor]:
     return -((points.unsqueeze(1) - centres) ** 2).sum(dim=2), target
 
 
+@pytest.mark.slow
 def test_coarse_answers_keep_the_limit_and_save_referrals() -> None:
     names = [str(label) for label in range(8)]
     pairs = {f"{label} or {label + 1}": 0.3 for label in range(0, 8, 2)}
@@ -135,6 +136,7 @@ def test_answers_need_the_cost_of_a_referral_and_names_without_or() -> None:
         ConcernSpec(["a or b", "a", "b"], refer=1, answers={"a or b": 0.1})
 
 
+@pytest.mark.slow
 def test_a_budget_of_referrals_is_kept_and_spent_on_the_riskiest() -> None:
     spec, above, spent = ConcernSpec(8), 0, 0.0
     new, new_target = drawn(40_000, -1)

@@ -105,6 +105,7 @@ def rates(rule: DecisionRule, batch: tuple[Tensor, Tensor]) -> tuple[float, floa
     return counted / len(batch[1]), cost / len(batch[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("confidence", [None, 0.9])
 @pytest.mark.parametrize("calibration", [None, "temperature"])
 def test_the_limit_holds_for_new_samples(confidence: float | None, calibration: Any) -> None:

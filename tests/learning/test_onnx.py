@@ -59,6 +59,7 @@ RULES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param("alone", marks=pytest.mark.exhaustive), "with a model"])
 @torch.no_grad()
 def test_decisions_in_onnx_runtime_are_those_of_torch_in_batches_of_any_size(name: str, tmp_path: Path) -> None:

@@ -293,6 +293,7 @@ def repeated(times: int, size: int = 600) -> tuple[dict[str, Tensor], Tensor, Te
     return copied, target.repeat_interleave(times), torch.arange(size).repeat_interleave(times)
 
 
+@pytest.mark.slow
 def test_copies_of_samples_in_clusters_choose_and_decide_as_the_samples_alone() -> None:
     logits, target, patients = repeated(5)
     alone, labels = {name: each[::5] for name, each in logits.items()}, target[::5]

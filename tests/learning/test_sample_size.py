@@ -75,6 +75,7 @@ def test_what_counts_is_drawn_by_chance_in_each_group() -> None:
     assert plan_limit(OF_CLASS, 0, share=0.05).given > total_units(ceil(299 / 0.05)), "299 on average are too few"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "shared"), [(1, 0.0), (5, 0.3), (10, 0.5), (20, 0.1), (5, 1.0)])
 def test_clusters_pass_the_test_as_often_as_in_simulations(size: int, shared: float) -> None:
     plan = plan_limit(Limit(0.05), 0.015, cluster_size=size, shared=shared)

@@ -31,6 +31,7 @@ def test_exp03_replays_its_first_epochs(tmp_path: Path, data_root: Path, publish
     assert compare(run.records, published[:20]) == Agreement(20, 20, 20, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "epochs"), [pytest.param("exp05", 15, marks=pytest.mark.exhaustive), ("exp07", 15), ("exp09", 6)]
 )

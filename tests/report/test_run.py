@@ -103,6 +103,7 @@ def test_a_run_without_a_selector_has_no_remark_on_its_last_epoch(folders: dict[
     assert run_verdict.last_picked(opened(folders["none"])) == []
 
 
+@pytest.mark.slow
 def test_the_command_writes_beside_the_run_and_replaces_only_on_request(
     folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

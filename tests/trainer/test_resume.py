@@ -60,6 +60,7 @@ def cut_at(epoch: int) -> Any:
     return cut
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_a_resumed_run_leaves_the_bytes_of_a_whole_run(setting: str, tmp_path: Path) -> None:
     config = config_of(setting)

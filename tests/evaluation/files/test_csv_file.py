@@ -60,6 +60,7 @@ def read(path: Path) -> list[tuple[float, str]] | str:
         return str(error)
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
 @given(content=files(), block=st.sampled_from([64, 512, 2**20]))
 def test_pyarrow_reads_what_python_reads(content: bytes, block: int, tmp_path: Path) -> None:

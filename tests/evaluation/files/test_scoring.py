@@ -96,6 +96,7 @@ def test_every_format_of_hard_labels_gives_the_values_of_the_metrics(tmp_path: P
     assert values == pytest.approx(scored(write(tmp_path, PROBS, TARGET), concern=CONCERN), rel=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("write", WRITERS)
 def test_every_format_of_soft_labels_gives_the_values_of_the_metrics(tmp_path: Path, write: Write) -> None:
     probs, target = soft_batch(100, seed=1)

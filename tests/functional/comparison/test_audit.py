@@ -28,6 +28,7 @@ def audits(*, is_good: bool) -> tuple[list[AuditedMean], float]:
     return found, 0.25
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_good", [True, False])
 def test_intervals_hold_whatever_is_predicted(is_good: bool) -> None:
     found, mean = audits(is_good=is_good)
