@@ -18,7 +18,7 @@ from examples.benchmark.tasks import TASKS, Parts, Task
 from mpcs_torch.io.atomic_files import replace_whole
 from mpcs_torch.metrics.register import find_entry
 from mpcs_torch.trainer.data import Split
-from mpcs_torch.trainer.loop import model_inputs
+from mpcs_torch.trainer.loop import inputs_from_logits
 
 WARMUP = 0.05
 """The share of the steps in which the learning rate rises to its full value."""
@@ -216,5 +216,5 @@ class _Follower:
         assert self._method.plateau is not None
         concern, entry = self._problem.concern, find_entry(self._method.plateau)
         metric = entry.make(len(concern.classes), concern=concern)
-        metric.update(model_inputs(logits, [entry.takes])[entry.takes], self._parts.validation.labels)
+        metric.update(inputs_from_logits(logits, [entry.takes])[entry.takes], self._parts.validation.labels)
         return entry.value(metric) if entry.direction == "min" else -entry.value(metric)

@@ -17,7 +17,7 @@ from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.metric_states import OfRows, takes_weights
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.scores import metric_sections
-from mpcs_torch.functional.inputs.decisions import flatten_decisions
+from mpcs_torch.functional.inputs.decisions import flatten_decisions, highest_class
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale
 from mpcs_torch.functional.inputs.soft_labels import annotator_shares, flatten_soft
@@ -270,7 +270,7 @@ class MetricInputs:
     """The inputs of metrics for some rows: labels, weights, and predictions in each form that metrics take."""
 
     def __init__(self, rows: Rows, takes: AbstractSet[Takes]) -> None:
-        self.rows, self._inputs = rows, model_inputs(rows.probs, takes)
+        self.rows, self._inputs = rows, inputs_from_probs(rows.probs, takes)
 
     @property
     def decisions(self) -> Tensor:
@@ -295,13 +295,13 @@ class MetricInputs:
         return places, self._inputs[takes][places], classes, weights
 
 
-def model_inputs(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor]:
+def inputs_from_probs(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, Tensor]:
     """Convert probabilities (n, C), or decisions (n, 1), to each form in ``takes``, such as logarithms."""
     if not probs.is_floating_point():
         return {"decisions": probs[:, 0], "costs": probs[:, 0]}
     inputs = dict.fromkeys(takes, probs)
     if takes & {"decisions", "costs"}:
-        inputs["decisions"] = inputs["costs"] = probs.argmax(dim=1)
+        inputs["decisions"] = inputs["costs"] = highest_class(probs)[1]
     if "positive" in takes:
         if probs.shape[1] != 2:
             raise ValueError(f"a metric of two classes needs probabilities of two, but they are of {probs.shape[1]}.")

@@ -39,7 +39,7 @@ from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun, model_inputs
+from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun, inputs_from_logits
 from mpcs_torch.trainer.prepare import make_metrics
 from mpcs_torch.trainer.result import Record, read_records
 
@@ -155,7 +155,7 @@ def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
 
     def compute() -> float:
         metrics.reset()
-        metrics.update(model_inputs(logits, metrics.takes), target)
+        metrics.update(inputs_from_logits(logits, metrics.takes), target)
         return metrics.values()[name]
 
     return compute

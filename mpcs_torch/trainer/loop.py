@@ -62,7 +62,7 @@ class Evaluator:
         model.train(self.mode == "train")
         logits = self.logits(model)
         model.train(mode_before)
-        inputs = model_inputs(logits, self.metrics.takes)
+        inputs = inputs_from_logits(logits, self.metrics.takes)
         self.metrics.reset()
         labels = self.share.labels
         self.metrics.update(inputs, labels)
@@ -78,7 +78,7 @@ class Evaluator:
         return batches[0] if len(batches) == 1 else torch.cat(batches)
 
 
-def model_inputs(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
+def inputs_from_logits(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
     """Compute the inputs of metrics that ``takes`` lists, such as "probabilities", from ``logits`` (N, C)."""
     inputs: dict[Takes, Tensor] = {"decisions": highest_class(logits)[1], "trials": logits}
     if "probabilities" in takes or "log_probabilities" in takes:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.bins import BinnedSums, ids_of_names, in_bits
-from mpcs_torch.evaluation.chosen import choose_metrics, model_inputs
+from mpcs_torch.evaluation.chosen import choose_metrics, inputs_from_probs
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.register import ENTRIES
@@ -23,7 +23,7 @@ def test_bins_have_the_values_of_their_rows_alone(entry: Any) -> None:
     logits, target = random_batch(120, seed=1)
     probs = logits.double().softmax(1)
     labels: Tensor = target if entry.takes_classes else torch.rand(120, 4, dtype=torch.float64)
-    inputs = model_inputs(probs, {entry.takes})[entry.takes]
+    inputs = inputs_from_probs(probs, {entry.takes})[entry.takes]
     metric = entry.make(4, concern=CONCERN)
     metric.update(inputs, labels)
     codes = torch.arange(120) % 3
@@ -54,7 +54,7 @@ def test_no_row_adds_more_than_its_metric_says(entry: Any) -> None:
     sure = torch.eye(4, dtype=torch.float64).repeat(4, 1).clamp(1e-12)
     probs = torch.cat([sure / sure.sum(1, keepdim=True), torch.full((4, 4), 0.25, dtype=torch.float64)])
     target = torch.cat([torch.arange(4).repeat_interleave(4), torch.arange(4)])
-    inputs = model_inputs(probs, {entry.takes})[entry.takes]
+    inputs = inputs_from_probs(probs, {entry.takes})[entry.takes]
     metric.update(inputs, target)
     whole, rows = metric.sums(), metric.binned_sums(inputs, target, Bins(torch.arange(20), 20))
     numerator, per = metric.ratio_from_sums(rows, whole)

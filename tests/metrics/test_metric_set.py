@@ -6,7 +6,7 @@ import pytest
 import torch
 from torchmetrics import Metric
 
-from mpcs_torch.evaluation.chosen import model_inputs
+from mpcs_torch.evaluation.chosen import inputs_from_probs
 from mpcs_torch.metrics import BrierScore, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
@@ -49,7 +49,7 @@ def test_entries_with_other_settings_have_the_values_of_their_own_sets(metric: t
     for chosen in (entries, *([entry] for entry in entries)):
         measured = MetricSet(chosen, 4, torch.device("cpu"))
         for rows in torch.arange(240).split(100):
-            measured.update(model_inputs(logits[rows].double().softmax(1), measured.takes), target[rows])
+            measured.update(inputs_from_probs(logits[rows].double().softmax(1), measured.takes), target[rows])
         found.append(measured.values())
     together, *alone = found
     assert together == {name: value for each in alone for name, value in each.items()}

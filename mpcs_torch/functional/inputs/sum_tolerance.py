@@ -1,4 +1,4 @@
-"""How far a sum of probabilities may be from 1."""
+"""The tolerance with which probabilities must sum to 1."""
 
 import torch
 from torch import Tensor
