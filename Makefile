@@ -13,7 +13,7 @@ test: $(VENV)/.dev
 
 # The tests that `make test` leaves out because each takes many seconds: replays, training runs, pages with many commands.
 test-slow: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow and not exhaustive'
 
 # Warnings of old packages about newer ones, and tests whose oracle or framework is only in newer versions.
 OLD_WARNINGS := -W ignore::DeprecationWarning -W 'ignore:The given buffer is not writable:UserWarning'
