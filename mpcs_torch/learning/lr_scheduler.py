@@ -1,12 +1,9 @@
 """`MPCSLR`, a scheduler that scales the learning rate with an evaluation score."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
-from functools import wraps
+from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
 from math import inf, isfinite
-from types import MethodType
 from typing import Any, SupportsFloat
 
 from torch import Tensor, distributed
@@ -20,9 +17,12 @@ class RepeatedStepError(MpcsError, RuntimeError):
     """Accelerate would step a scheduler more than once for one score."""
 
 
-SETTINGS = ("power", "reference", "lowest", "highest", "smoothing", "warmup_steps", "multiply", "min_lrs")
+SETTINGS = ("power", "reference", "lowest", "highest", "smoothing", "warmup_steps", "sets_rates", "min_lrs")
 PROGRESS = ("score", "factor", "reason", "last_epoch", "_last_lr")
 """The attributes in `MPCSLR.state_dict` besides the settings."""
+REFERENCE = "initial_score"
+"""The key in the optimizer's first parameter group under which the reference is stored. Like ``initial_lr``, it is
+saved with the optimizer, so that a scheduler that is created anew continues."""
 
 
 class MPCSLR(ReduceLROnPlateau):
@@ -37,8 +37,17 @@ class MPCSLR(ReduceLROnPlateau):
     distributed run, call it on every rank: all ranks use the score of rank 0.
 
     The base rate :math:`\eta_0` of a parameter group is its ``initial_lr``: the rate that the group had when the first
-    scheduler of the optimizer was created, or when the group was added. All torch schedulers share this value. With
-    ``multiply=True``, the base rate is instead the rate that other schedulers have set before each optimizer step.
+    scheduler of the optimizer was created, or when the group was added. All torch schedulers share this value. The
+    reference is stored beside it, as ``initial_score`` of the first group: a scheduler that is created anew for the
+    same optimizer (skorch does so in every ``partial_fit``) continues with this reference.
+
+    A score of 0 gives a rate of 0, and then nothing changes anymore. So set ``lowest`` or ``min_lr`` for scores that
+    can be 0, such as counts of errors; otherwise, this scheduler warns when it happens.
+
+    To scale a warmup or a cosine, set ``sets_rates=False``, and multiply by ``factor`` in a `LambdaLR`::
+
+        score = MPCSLR(optimizer, sets_rates=False)
+        cosine = LambdaLR(optimizer, lambda n: score.factor * (1 + math.cos(math.pi * n / steps)) / 2)
 
     This class is a subclass of `ReduceLROnPlateau` because frameworks pass a metric only to such schedulers.
     `SequentialLR` and `ChainedScheduler` refuse such schedulers: call `step` of this one yourself. Accelerate steps a
@@ -48,7 +57,7 @@ class MPCSLR(ReduceLROnPlateau):
     Args:
         optimizer: The optimizer.
         power: a >= 0. The paper proposes 1; 0 disables everything except the warmup.
-        reference: :math:`s_0 > 0`. Default: the first score.
+        reference: :math:`s_0 > 0`. Default: the reference of an earlier `MPCSLR` of the optimizer, or the first score.
         lowest: l >= 0, the lower bound of the factor.
         highest: h, the upper bound of the factor.
         smoothing: The weight of past scores in an exponential moving average, at least 0 (no smoothing) and below 1.
@@ -56,9 +65,7 @@ class MPCSLR(ReduceLROnPlateau):
         min_lr: :math:`\eta_{\min} >= 0`, the lower bound of the learning rate: one number, or a list with one for each
             parameter group, as in `ReduceLROnPlateau`. The bound never raises a rate above its base rate. With a list,
             the bound of groups added later is 0.
-        multiply: Whether to scale the rates that other schedulers set. The scaled rates apply only during
-            ``optimizer.step()``; at other times, ``optimizer.param_groups`` has the unscaled rates, and
-            ``get_last_lr()`` returns the scaled ones.
+        sets_rates: Whether to set the learning rates. If not, only ``factor`` is computed, and ``min_lr`` must be 0.
         last_epoch: The number of steps that an earlier scheduler of this optimizer made, minus 1; -1 if there is none.
 
     Attributes:
@@ -100,7 +107,7 @@ class MPCSLR(ReduceLROnPlateau):
         smoothing: float = 0.0,
         warmup_steps: int = 0,
         min_lr: float | Sequence[float] = 0.0,
-        multiply: bool = False,
+        sets_rates: bool = True,
         last_epoch: int = -1,
     ) -> None:
         require(0 <= power < inf, "power must be finite and >= 0", power)
@@ -112,16 +119,31 @@ class MPCSLR(ReduceLROnPlateau):
         require(last_epoch >= -1, "last_epoch must be at least -1", last_epoch)
         super().__init__(optimizer, min_lr=[*map(float, min_lr)] if isinstance(min_lr, Sequence) else float(min_lr))
         require(all(0 <= limit < inf for limit in self.min_lrs), "min_lr must be finite and >= 0", min_lr)
+        require(sets_rates or not any(self.min_lrs), "min_lr must be 0 with sets_rates=False", min_lr)
         self.power, self.lowest, self.highest, self.smoothing = map(float, (power, lowest, highest, smoothing))
-        self.reference = None if reference is None else float(reference)
-        self.warmup_steps, self.multiply = int(warmup_steps), bool(multiply)
+        self.warmup_steps, self.sets_rates = int(warmup_steps), bool(sets_rates)
+        if reference is not None:
+            self.reference = float(reference)
         self.score: float | None = None
         self.last_epoch = last_epoch + 1
         self.reason = "no score yet"
         self._is_first = not any("initial_lr" in group for group in optimizer.param_groups)
+        self._is_continued = last_epoch > -1
         self._has_set, self._warned = False, set[str]()
-        self._attach()
         self._set_factor(1.0)
+
+    @property
+    def reference(self) -> float | None:
+        """The score at which the factor is 1; None before the first score."""
+        saved = self.optimizer.param_groups[0].get(REFERENCE)
+        return None if saved is None else float(saved)
+
+    @reference.setter
+    def reference(self, score: float | None) -> None:
+        if score is None:
+            self.optimizer.param_groups[0].pop(REFERENCE, None)
+        else:
+            self.optimizer.param_groups[0][REFERENCE] = score
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent
         """Set the learning rates by ``metrics``, the evaluation score; a score that is not finite changes no rate."""
@@ -142,12 +164,19 @@ class MPCSLR(ReduceLROnPlateau):
             if score <= 0:
                 self.reason = f"score {score:g} cannot be the reference: unchanged"
                 return
+            if self._is_continued:
+                self._warn(
+                    "reference",
+                    f"the score {score:g} becomes the reference, because the optimizer has none of an earlier MPCSLR: "
+                    "to continue, pass reference=, or load the state of the optimizer or of the scheduler",
+                )
             self.reference = score
         factor = min(max((max(self.score, 0.0) / self.reference) ** self.power, self.lowest), self.highest)
         self.reason = f"score {self.score:g} of reference {self.reference:g}: factor {factor:g}"
         self._warn_of_overwritten_rates()
         self._set_factor(factor)
         self._has_set = True
+        self._warn_of_zero()
 
     @property
     def base_lrs(self) -> list[float]:  # type: ignore[override]  # an attribute in torch; here read from the groups
@@ -184,6 +213,11 @@ class MPCSLR(ReduceLROnPlateau):
         Raises:
             ValueError: If the state is not from an `MPCSLR`, or has more parameter groups than the optimizer.
         """
+        if state_dict.get("multiply"):
+            raise ValueError(
+                "state_dict must not have multiply=True, which is gone: create the scheduler with sets_rates=False, "
+                "and multiply by its factor in a LambdaLR."
+            )
         names, groups = (*SETTINGS, *PROGRESS), self.optimizer.param_groups
         missing = [name for name in names if name not in state_dict]
         require(not missing, "state_dict must be that of an MPCSLR", f"one without {', '.join(missing)}")
@@ -198,61 +232,44 @@ class MPCSLR(ReduceLROnPlateau):
         for name in names:
             setattr(self, name, state_dict[name])
         self.min_lrs = min_lrs
-        if not self.multiply and not was_loaded:
+        if self.sets_rates and not was_loaded:
             _set_rates(groups, rates)
         self._has_set = False
-        self._attach()
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._attach()  # a copied optimizer does not scale its steps
 
     def _set_factor(self, factor: float) -> None:
-        """Set ``self.factor`` to ``factor`` (less during the warmup) and, unless ``multiply`` is set, set the rates."""
+        """Set ``self.factor`` to ``factor`` (less during the warmup) and, if ``sets_rates`` is set, set the rates."""
         if self.last_epoch < self.warmup_steps:
             warmup = (self.last_epoch + 1) / (self.warmup_steps + 1)
             factor *= warmup
             self.reason += f", warmup {warmup:g}"
         self.factor = factor
-        groups = self.optimizer.param_groups
-        if self.multiply:
-            self._last_lr = [*self._products(map(_rate, groups))]
-            return
-        bases = self.base_lrs
-        if factor != 1 or self.score is not None:  # a new scheduler must not undo the warmup of another one
-            _set_rates(groups, self._products(bases))
-        self._last_lr = [_rate(group) for group in groups]
-
-    def _products(self, bases: Iterable[float]) -> list[float]:
-        """Return the rate of each parameter group: its base in ``bases`` times ``self.factor``, at least ``min_lr``."""
-        limits = chain(self.min_lrs, repeat(self.default_min_lr or 0.0))
-        return [max(base * self.factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
-
-    def _attach(self) -> None:
-        """Make ``optimizer.step()`` use rates scaled by this scheduler or, without ``multiply``, unscaled rates."""
-        optimizer = _unwrapped(self.optimizer)
-        if self.multiply and SCHEDULER not in vars(optimizer):
-            optimizer.step = MethodType(_with_scaled_rates(optimizer.step), optimizer)  # type: ignore[method-assign]
-        vars(optimizer)[SCHEDULER] = self if self.multiply else None
-
-    @contextmanager
-    def _scaled(self) -> Iterator[None]:
-        """Set the scaled rates for the body of a ``with`` statement, and then restore the unscaled rates."""
-        groups = self.optimizer.param_groups
-        unscaled = [_rate(group) for group in groups]
-        rates = self._products(unscaled)
-        self._last_lr = [*rates]
-        try:
+        groups, bases = self.optimizer.param_groups, self.base_lrs
+        # A new scheduler must not undo the warmup of another one.
+        if self.sets_rates and (factor != 1 or self.score is not None):
+            limits = chain(self.min_lrs, repeat(self.default_min_lr or 0.0))
+            rates = [max(base * factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
             _set_rates(groups, rates)
-            yield
-        finally:
-            _set_rates(groups, unscaled)
+        self._last_lr = [_rate(group) for group in groups]
 
     def _warn_of_overwritten_rates(self) -> None:
         for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=False):
-            if self._has_set and not self.multiply and _rate(group) != lr:
-                changed = f"the learning rate {_rate(group):g}, which was {lr:g} after the last step of MPCSLR,"
-                self._warn("rates", f"{changed} is overwritten; multiply=True scales the rates of others")
+            if self._has_set and self.sets_rates and _rate(group) != lr:
+                self._warn(
+                    "rates",
+                    f"the learning rate {_rate(group):g}, which was {lr:g} after the last step of MPCSLR, is "
+                    "overwritten: to keep the rates of other schedulers, pass sets_rates=False, and multiply by the "
+                    "factor in a LambdaLR",
+                )
+
+    def _warn_of_zero(self) -> None:
+        """Warn if all learning rates become 0, because then the model and its score no longer change."""
+        is_stopped = not any(self._last_lr) if self.sets_rates else self.factor == 0
+        if is_stopped and any(self.base_lrs):
+            self._warn(
+                "zero",
+                f"the score {self.score:g} sets the learning rate to 0: as long as it is 0, the model does not change, "
+                "and so the score does not recover. Pass lowest= or min_lr= to keep the rate above 0",
+            )
 
     def _warn(self, cause: str, sentence: str) -> None:
         if cause not in self._warned:  # once, not at every step
@@ -270,27 +287,6 @@ class MPCSLR(ReduceLROnPlateau):
             )
             self._warn("ranks", f"{difference}, which all ranks use: synchronize the metric")
         return shared[0]
-
-
-SCHEDULER = "_mpcs_lr"
-"""The optimizer attribute that stores the `MPCSLR` with ``multiply=True``, or None."""
-
-
-def _unwrapped(optimizer: Any) -> Optimizer:
-    inner: Optimizer = optimizer if hasattr(optimizer, "_optimizer_step_pre_hooks") else optimizer.optimizer
-    return inner
-
-
-def _with_scaled_rates(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap an optimizer's ``step``, so that the rates are scaled during a step and restored even after an error."""
-
-    @wraps(step)
-    def with_scaled_rates(optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        scheduler = vars(optimizer)[SCHEDULER]
-        with nullcontext() if scheduler is None else scheduler._scaled():
-            return step(*args, **kwargs)
-
-    return with_scaled_rates
 
 
 def _has_other_ranks() -> bool:

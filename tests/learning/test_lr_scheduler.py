@@ -2,6 +2,7 @@
 
 import copy
 import io
+import math
 import pickle
 import re
 from collections.abc import Callable
@@ -189,27 +190,7 @@ OPERATIONS = ["train", "train", "score", "score", "nan", "add", "by hand", "stat
 SEQUENCES = st.lists(st.tuples(st.sampled_from(OPERATIONS), st.sampled_from([0.0, 0.2, 0.5, 1.0, 1.7])), max_size=25)
 
 
-@pytest.mark.filterwarnings("ignore:Seems like:UserWarning")  # torch's own schedulers, once copied
-@given(operations=SEQUENCES)
-def test_multiplied_rates_are_those_of_the_other_schedulers_times_one_factor(
-    operations: list[tuple[str, float]],
-) -> None:
-    plain, plateau = Loop(None), Loop(lambda own: ReduceLROnPlateau(own, patience=0))
-    ours = Loop(lambda own: MPCSLR(own, reference=1.0, highest=2.0, min_lr=0.001, multiply=True))
-    factor = 1.0
-    for operation, value in operations:
-        if operation == "train":
-            plateau.train()
-            expected = [max(lr * factor, min(lr, 0.001)) for lr in plain.train()]
-            assert ours.train() == pytest.approx(expected, rel=1e-6, abs=1e-12)
-        else:
-            for loop in (plain, plateau, ours):
-                loop.do(operation, value)
-            factor = value if operation == "score" else factor
-        assert ours.rates == plain.rates
-
-
-@pytest.mark.filterwarnings("ignore:(the learning rate|Seems like):UserWarning")
+@pytest.mark.filterwarnings("ignore:(the learning rate|the score 0 sets|Seems like):UserWarning")
 @given(operations=SEQUENCES)
 def test_rates_that_are_set_follow_a_plain_formula(operations: list[tuple[str, float]]) -> None:
     ours = Loop(lambda own: MPCSLR(own, reference=1.0, highest=2.0, min_lr=0.001))
@@ -233,19 +214,86 @@ def test_rates_that_are_set_follow_a_plain_formula(operations: list[tuple[str, f
         assert [group.get("initial_lr") for group in ours.optimizer.param_groups[: len(bases)]] == bases
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_nothing_compounds_over_a_thousand_steps(name: str) -> None:
-    plain, ours = Loop(None), Loop(lambda own: MPCSLR(own, reference=1.0, multiply=True))
-    for loop in (plain, ours):
-        loop.do(name, 0.0)
-    for _ in range(1000):
-        ours.scheduler.step(0.5)
-        assert ours.train() == pytest.approx([lr / 2 for lr in plain.train()], rel=1e-6, abs=1e-15)
-    ours.scheduler.step(0.0)
-    plain.train()
-    assert ours.train() == [0]
-    ours.scheduler.step(1.0)
-    assert ours.train() == pytest.approx(plain.train())
+def with_cosine(own: SGD) -> tuple[MPCSLR, LambdaLR]:
+    """The combination that the docstring of `MPCSLR` and the page of frameworks show."""
+    score = MPCSLR(own, reference=1.0, sets_rates=False)
+    return score, LambdaLR(own, lambda n: score.factor * (1 + math.cos(math.pi * n / 20)) / 2)
+
+
+def test_a_cosine_is_multiplied_by_the_factor_and_resumes() -> None:
+    own = SGD([weight()], lr=0.1)
+    score, cosine = with_cosine(own)
+    factor = 1.0
+    for n in range(1, 21):
+        if n % 4 == 0:  # after an evaluation; the rate of the next batch is the first with this factor
+            factor = 1 / n
+            score.step(factor)
+        own.step()
+        cosine.step()
+        expected = 0.1 * factor * (1 + math.cos(math.pi * n / 20)) / 2
+        assert own.param_groups[0]["lr"] == pytest.approx(expected)
+        resumed = SGD([weight()], lr=0.1)
+        others = with_cosine(resumed)
+        for part, saved in zip((resumed, *others), (own, score, cosine), strict=True):
+            part.load_state_dict(copy.deepcopy(saved.state_dict()))
+        own, score, cosine = resumed, *others
+    assert score.factor == 1 / 20
+
+
+def test_without_setting_rates_no_rate_changes_and_min_lr_is_refused() -> None:
+    own = optimizer()
+    scheduler = MPCSLR(own, warmup_steps=2, sets_rates=False)
+    scheduler.step(0.8)
+    own.param_groups[0]["lr"] = 0.02
+    scheduler.step(0.4)
+    assert (scheduler.factor, scheduler.get_last_lr(), own.param_groups[0]["lr"]) == (0.5, [0.02], 0.02)
+    with pytest.raises(ValueError, match="min_lr must be 0 with sets_rates=False, but got 0.1"):
+        MPCSLR(optimizer(), min_lr=0.1, sets_rates=False)
+
+
+def test_a_state_that_multiplied_is_refused() -> None:
+    scheduler = MPCSLR(optimizer())
+    with pytest.raises(ValueError, match="state_dict must not have multiply=True"):
+        scheduler.load_state_dict({**scheduler.state_dict(), "multiply": True})
+
+
+def test_a_new_scheduler_of_the_same_optimizer_keeps_the_reference() -> None:
+    """skorch makes one in every `partial_fit`; other loops save the optimizer alone."""
+    own = optimizer()
+    MPCSLR(own).step(0.8)
+    MPCSLR(own, last_epoch=0).step(0.4)
+    assert own.param_groups[0]["lr"] == pytest.approx(0.05)
+    restarted = optimizer()
+    early = MPCSLR(restarted)  # before the state is loaded
+    restarted.load_state_dict(copy.deepcopy(own.state_dict()))
+    for scheduler in (early, MPCSLR(restarted)):
+        scheduler.step(0.2)
+        assert restarted.param_groups[0]["lr"] == pytest.approx(0.025)
+    MPCSLR(own, reference=0.2).step(0.2)
+    assert own.param_groups[0]["lr"] == pytest.approx(0.1)
+
+
+def test_a_continued_scheduler_without_a_reference_says_that_it_begins_anew() -> None:
+    scheduler = MPCSLR(optimizer(), last_epoch=3)
+    with pytest.warns(UserWarning, match="the score 0.5 becomes the reference, because the optimizer has none"):
+        scheduler.step(0.5)
+
+
+@pytest.mark.parametrize("settings", [{}, {"sets_rates": False}, {"reference": 3.0}])
+def test_a_rate_of_0_is_told_once(settings: dict[str, Any]) -> None:
+    scheduler = MPCSLR(optimizer(), **settings)
+    scheduler.step(7.0)
+    with pytest.warns(UserWarning, match="the score 0 sets the learning rate to 0.* Pass lowest= or min_lr="):
+        scheduler.step(0.0)
+    scheduler.step(0.0)
+
+
+@pytest.mark.parametrize("settings", [{"lowest": 0.1}, {"min_lr": 0.01}, {"smoothing": 0.5}])
+def test_a_rate_that_stays_above_0_is_not_warned_of(settings: dict[str, Any]) -> None:
+    scheduler = MPCSLR(optimizer(), **settings)
+    for score in (7.0, 0.0, 1.0):
+        scheduler.step(score)
+    assert scheduler.get_last_lr()[0] > 0
 
 
 def test_a_warmup_of_torch_keeps_the_base_rate() -> None:
@@ -266,7 +314,7 @@ def test_a_rate_of_others_that_is_lost_is_told_once() -> None:
     scheduler = MPCSLR(own)
     scheduler.step(0.8)
     own.param_groups[0]["lr"] = 0.02
-    with pytest.warns(UserWarning, match=r"0.02, which was 0.1 .* is overwritten; multiply=True scales the rates of"):
+    with pytest.warns(UserWarning, match=r"0.02, which was 0.1 .* is overwritten: .* pass sets_rates=False"):
         scheduler.step(0.8)
     own.param_groups[0]["lr"] = 0.02
     scheduler.step(0.4)
@@ -281,54 +329,6 @@ def test_a_score_that_is_better_when_higher_is_told() -> None:
     scheduler.optimizer.param_groups[0]["lr"] = 0.02
     with pytest.warns(UserWarning, match="is overwritten"):  # one warning does not hide another
         scheduler.step(0.5)
-
-
-@pytest.mark.parametrize("error", [RuntimeError("out of memory"), KeyboardInterrupt()])
-def test_an_error_within_a_step_leaves_no_factor_behind(error: BaseException) -> None:
-    """Lightning's and skorch's training steps run within that of the optimizer."""
-    plain, own = optimizer(), optimizer()
-    cosines = [CosineAnnealingLR(plain, 10), CosineAnnealingLR(own, 10)]
-    scheduler = MPCSLR(own, reference=1.0, multiply=True)
-    scheduler.step(0.5)
-
-    def fails() -> float:
-        raise error
-
-    for _ in range(5):
-        with pytest.raises(type(error)):
-            own.step(fails)
-        assert own.state_dict()["param_groups"][0]["lr"] == plain.param_groups[0]["lr"]
-        plain.step()
-        for cosine in cosines:
-            cosine.step()
-    own.step()
-    assert scheduler.get_last_lr() == [plain.param_groups[0]["lr"] / 2]
-
-
-def test_an_optimizer_that_accelerate_has_prepared_is_taken() -> None:
-    accelerate = pytest.importorskip("accelerate")
-    own = SGD([weight()], lr=0.1)
-    prepared = accelerate.Accelerator(cpu=True).prepare(own)
-    scheduler = MPCSLR(prepared, reference=1.0, multiply=True)
-    scheduler.step(0.5)
-    own.param_groups[0]["params"][0].grad = torch.ones((), dtype=torch.float64)
-    prepared.step()
-    assert own.param_groups[0]["params"][0].item() == pytest.approx(-0.05)
-    assert prepared.param_groups[0]["lr"] == 0.1
-
-
-def test_a_scheduler_made_again_replaces_the_first() -> None:
-    own = SGD([weight()], lr=0.1)
-    for _ in range(2):
-        scheduler = MPCSLR(own, reference=1.0, multiply=True)
-        scheduler.step(0.5)
-        own.step()
-        assert scheduler.get_last_lr() == [0.05]
-    MPCSLR(own)
-    own.param_groups[0]["params"][0].grad = torch.ones((), dtype=torch.float64)
-    before = own.param_groups[0]["params"][0].item()
-    own.step()
-    assert before - own.param_groups[0]["params"][0].item() == pytest.approx(0.1)
 
 
 def test_groups_may_be_added_and_states_of_fewer_groups_load() -> None:
