@@ -8,6 +8,7 @@ from copy import copy
 from dataclasses import asdict, replace
 from errno import ENOENT
 from itertools import chain, count
+from math import inf
 from pathlib import Path
 from typing import Any, Self, SupportsFloat, SupportsIndex
 from warnings import warn
@@ -24,13 +25,14 @@ from mpcs_torch.learning.checkpoint_files import (
     Manifest,
     ManifestError,
     SavedEpoch,
+    StateError,
     Update,
     save_state,
 )
 from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number, whole_number
 from mpcs_torch.tables import Table
 
-SETTINGS = ("top_k", "keep_last", "keep_every", "keep_best_by", "keep_at_most", "patience")
+SETTINGS = ("top_k", "keep_last", "keep_every", "keep_best_by", "keep_at_most", "patience", "min_delta")
 """Constructor arguments that ``manifest.json`` records besides the rule; `CheckpointSelector.open` restores them."""
 
 
@@ -45,6 +47,9 @@ class CheckpointSelector:
     In a distributed run (``torch.distributed``), only rank 0 writes. If the other ranks also call `update` with the
     same values, all ranks have the same `best`. If ``state`` is a function, all ranks then call it in the same epochs.
 
+    A selector whose `update` was never called follows the folder: if another process writes to it (one that a launcher
+    has spawned, for example), all attributes and methods show the epochs of that process.
+
     Args:
         folder: The folder of the checkpoints. It is created if missing, and must be empty unless ``resume`` is set.
         rule: The rule that ranks the epochs.
@@ -56,7 +61,10 @@ class CheckpointSelector:
             is no maximum: each epoch is kept that could still become the best when a metric in ``within`` reaches a new
             best value. With a maximum, the best epoch by the rule may have no checkpoint. Then `best` is the best epoch
             with a checkpoint, and `explain` lists both epochs.
-        patience: The number of updates without a new `best` after which `should_stop` is True.
+        patience: The number of updates without progress after which `should_stop` is True. An update is progress if it
+            gives a better `best`.
+        min_delta: The minimum improvement of the metric by which the rule ranks, in the unit of this metric; smaller
+            ones are no progress. It needs ``patience``.
         weights_only: Whether checkpoints are loaded with ``weights_only=True`` of `torch.load`, which runs no code.
         resume: Whether to continue the run that is recorded in the folder. The folder may also be empty.
         flush: Whether each update is flushed to disk, to survive a power failure.
@@ -90,6 +98,7 @@ class CheckpointSelector:
         keep_best_by: Sequence[str] = (),
         keep_at_most: int | None = None,
         patience: int | None = None,
+        min_delta: float = 0.0,
         weights_only: bool = True,
         resume: bool = False,
         flush: bool = True,
@@ -99,16 +108,19 @@ class CheckpointSelector:
         most = f"keep_at_most must be at least top_k ({top_k})"
         require(keep_at_most is None or keep_at_most >= top_k, most, keep_at_most)
         require(patience is None or patience >= 1, "patience must be at least 1, or None", patience)
+        require(0 <= min_delta < inf, "min_delta must be finite and at least 0", min_delta)
+        require(not min_delta or patience is not None, "min_delta needs patience, and must otherwise be 0", min_delta)
         if reserved := sorted({"state", "epoch", "self"}.intersection(rule.metrics)):
             raise ValueError(f"rule must name no metric {reserved[0]!r}, which is an argument of update.")
         if unknown := [name for name in keep_best_by if name not in rule.directions]:
             raise ValueError(f"keep_best_by must name metrics with a direction, but {unknown[0]} has none.")
         self.folder, self.rule, self.keep_best_by = Path(folder).absolute(), rule, tuple(keep_best_by)
         self.top_k, self.keep_last, self.keep_every, self.flush = top_k, keep_last, keep_every, flush
-        self.keep_at_most, self.patience = keep_at_most, patience
+        self.keep_at_most, self.patience, self.min_delta = keep_at_most, patience, float(min_delta)
         self.weights_only = weights_only
-        self.epochs: list[SavedEpoch] = []
-        """All recorded epochs, in the order of the updates."""
+        self._epochs: list[SavedEpoch] = []
+        self._has_updated = False
+        """Whether `update` was called; if not, the attributes follow the folder."""
         self._resumes, self._has_lock = resume, False
         """``_has_lock``: whether this selector has locked the folder; the first update locks it."""
         self._is_writing = False
@@ -126,8 +138,11 @@ class CheckpointSelector:
             raise FolderNotEmptyError(f"folder must be empty, but {self.folder} contains {content}")
         self._load_epochs([])
         self._last_stamp: object = None
+        """The `_stamp` of the manifest as this selector wrote it or continues it."""
+        self._read_stamp: object = None
+        """The `_stamp` of the manifest as it was read last."""
         if resume:
-            self._read()
+            self._continue_from_disk()
 
     @classmethod
     def open(cls, folder: str | Path, **settings: Any) -> Self:
@@ -152,16 +167,28 @@ class CheckpointSelector:
                 f"{path} lacks the rule and settings of a CheckpointSelector: {shown(str(error))}."
             ) from None
 
+    def renewed(self, folder: str | Path) -> Self:
+        """Create a selector with the same rule and settings on another folder, which must be empty."""
+        settings = {name: getattr(self, name) for name in (*SETTINGS, "weights_only", "flush")}
+        return type(self)(folder, self.rule, **settings)
+
     def __repr__(self) -> str:
         best = "none" if self.best is None else f"epoch {self.best.number}"
         rule = f"{self.rule.directions[self.rule.by]} {self.rule.by}"
         return f"CheckpointSelector({str(self.folder)!r}, {rule}, {len(self.epochs)} epochs, best: {best})"
 
     @property
+    def epochs(self) -> list[SavedEpoch]:
+        """Return all recorded epochs, in the order of the updates."""
+        self._follow_disk()
+        return self._epochs
+
+    @property
     def best(self) -> SavedEpoch | None:
         """Return the best epoch that has a checkpoint; None if no such epoch is within the limits of the rule."""
+        self._follow_disk()
         pick = self._keepers[0].pick
-        return None if pick is None else self.epochs[pick]
+        return None if pick is None else self._epochs[pick]
 
     @property
     def best_path(self) -> Path | None:
@@ -176,11 +203,16 @@ class CheckpointSelector:
 
     @property
     def should_stop(self) -> bool:
-        """Return whether the last ``patience`` updates did not change `best`; updates before a resume count, too."""
-        return self.patience is not None and self._keepers[0].epochs_since_pick >= self.patience
+        """Return whether the last ``patience`` updates were no progress; updates before a resume count, too."""
+        self._follow_disk()
+        return self.patience is not None and self._keepers[0].epochs_since_progress >= self.patience
 
     def update(
-        self, state: object | Callable[[], object], *, epoch: SupportsIndex | float, **values: SupportsFloat
+        self,
+        state: object | Callable[[], object],
+        *,
+        epoch: SupportsIndex | float | None = None,
+        **values: SupportsFloat,
     ) -> None:
         """Record an epoch, and save its state if the selector keeps this epoch.
 
@@ -189,29 +221,37 @@ class CheckpointSelector:
                 a function that returns this object. The function is called only if the epoch is kept. For sharded
                 models, pass a function that gathers the whole state on every rank (``get_model_state_dict`` with
                 ``full_state_dict=True``).
-            epoch: The epoch number, an integer of any library. After a restart, an epoch that is repeated with the same
-                values is not recorded again, but is saved again if its checkpoint was lost. An epoch that is repeated
-                with other values is recorded as a further epoch with the same number.
+            epoch: The epoch number, an integer of any library; it must be given. After a restart, an epoch that is
+                repeated with the same values is not recorded again, but is saved again if its checkpoint was lost. An
+                epoch that is repeated with other values is recorded as a further epoch with the same number.
             **values: The metrics of the epoch by name, at least those of the rule: scalars of any library. If the rule
                 ranks by a metric or limits it, an epoch with NaN for this metric is never the best.
 
         Raises:
-            ValueError: If a metric of the rule is missing (`MissingMetricError`), or a value is not a number.
+            ValueError: If ``epoch`` or a metric of the rule is missing (`MissingMetricError`), or if a value is not a
+                number.
             StateError: If ``state`` cannot be saved, or cannot be loaded again. The message names the entry of
                 ``state`` that failed. Nothing on disk changes.
             OSError: If the checkpoint cannot be written; the manifest and the checkpoints stay unchanged.
         """
+        require(epoch is not None, "epoch must be a whole number: update(state, epoch=0, name_of_metric=0.1)", None)
+        if isinstance(state, nn.Module) and self.weights_only:
+            raise StateError(
+                f"state must be loadable with weights_only=True, but is a {type(state).__name__}: pass its method "
+                "state_dict, as in update(model.state_dict, epoch=0, name_of_metric=0.1)."
+            )
         self.rule.values_in(values)
         entry = SavedEpoch(whole_number("epoch", epoch), {name: number(name, value) for name, value in values.items()})
         if not _is_follower():
             self._prepare()
+        self._has_updated = True
         stamp, recorded = self._last_stamp, self._recorded.get(entry.key, [])
-        place = recorded[0] if recorded else len(self.epochs)
+        place = recorded[0] if recorded else len(self._epochs)
         if recorded and place not in self._lost:
             recorded.pop(0)
             return
-        keepers = self._replay(self.epochs, {place}) if recorded else [each.add(entry) for each in self._keepers]
-        kept = self._places_to_keep(keepers, len(self.epochs) + (not recorded))
+        keepers = self._replay(self._epochs, {place}) if recorded else [each.add(entry) for each in self._keepers]
+        kept = self._places_to_keep(keepers, len(self._epochs) + (not recorded))
         is_kept = place in kept or self._is_nth(entry)
         if recorded and not is_kept:
             return
@@ -234,7 +274,13 @@ class CheckpointSelector:
         Raises:
             FileNotFoundError: If no checkpoint is intact.
         """
-        for entry in self.rule.ranking(self._on_disk().epochs):
+        epochs = self._on_disk().epochs
+        if not epochs:
+            raise FileNotFoundError(f"{self.folder} contains no checkpoint, because no epoch was recorded: call update")
+        ranking = self.rule.ranking(epochs)
+        if not ranking:
+            raise FileNotFoundError(f"{self.folder}: none of {len(epochs)} epochs is within the limits of the rule")
+        for entry in ranking:
             if entry.file is None:
                 continue
             if entry.is_whole_in(self.folder):
@@ -264,12 +310,17 @@ class CheckpointSelector:
         return explain(self.rule, self.epochs, best=self.best)
 
     def _on_disk(self) -> Self:
-        """Return this selector on rank 0; on other ranks, return a copy that is refreshed from ``manifest.json``."""
+        """Return this selector on rank 0; on other ranks, return a copy that follows ``manifest.json``."""
         if not _is_follower():
             return self
         reader = copy(self)
-        reader._read()
+        reader._has_updated = False
         return reader
+
+    def _follow_disk(self) -> None:
+        """Read the manifest again if another process has written it and this selector was never updated."""
+        if not self._has_updated and self._stamp() != self._read_stamp:
+            self._read()
 
     def _is_nth(self, epoch: SavedEpoch) -> bool:
         return bool(self.keep_every) and epoch.number % self.keep_every == 0
@@ -283,7 +334,7 @@ class CheckpointSelector:
 
         An epoch whose checkpoint is lost does not compete, unless its index is in ``restored``.
         """
-        keepers = [Contenders(self.rule, self.top_k, self.keep_at_most)]
+        keepers = [Contenders(self.rule, self.top_k, self.keep_at_most, self.min_delta)]
         keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
         for place, epoch in enumerate(epochs):
             competes = place not in self._lost or place in restored
@@ -292,7 +343,7 @@ class CheckpointSelector:
 
     def _load_epochs(self, epochs: list[SavedEpoch], lost: Sequence[int] = ()) -> None:
         """Replace the recorded epochs; ``lost`` are the indices of epochs whose checkpoints are missing or damaged."""
-        self.epochs, self._lost = epochs, set(lost)
+        self._epochs, self._lost = epochs, set(lost)
         self._recorded: dict[object, list[int]] = {}
         """For each `SavedEpoch.key`, the indices of the recorded epochs that this process has not repeated yet."""
         for place, epoch in enumerate(epochs):
@@ -305,12 +356,12 @@ class CheckpointSelector:
         self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch], keepers: list[Contenders]
     ) -> None:
         """Update all attributes at once after a write to disk, so that an interrupt leaves no outdated attribute."""
-        epochs = [*self.epochs[:place], entry, *self.epochs[place + 1 :]]
+        epochs = [*self._epochs[:place], entry, *self._epochs[place + 1 :]]
         for at, old in dropped.items():
             epochs[at] = replace(old, file=None, sha256="")
         files = {at: old for at, old in self._files.items() if at not in dropped}
         files |= {} if entry.file is None else {place: entry}
-        updated = {"epochs": epochs, "_files": files, "_keepers": keepers, "_lost": self._lost - {place}}
+        updated = {"_epochs": epochs, "_files": files, "_keepers": keepers, "_lost": self._lost - {place}}
         self.__dict__.update(updated, _garbage=[*self._garbage, *dropped.values()])
 
     def _write(
@@ -377,10 +428,14 @@ class CheckpointSelector:
             "its own folder, or pass resume=True to continue from those epochs."
         )
 
+    def _continue_from_disk(self) -> None:
+        self._read()
+        self._last_stamp = self._read_stamp
+
     def _read(self) -> None:
         path = self.folder / checkpoint_files.MANIFEST
-        self._last_stamp = self._stamp()
-        if self._last_stamp is None:
+        self._read_stamp = self._stamp()
+        if self._read_stamp is None:
             return
         saved = Manifest.read(self.folder)
         if saved.rule != json.loads(json.dumps(asdict(self.rule))):
@@ -410,7 +465,7 @@ class CheckpointSelector:
         elif self._stamp() == self._last_stamp and not self._is_writing:
             return
         if self._is_writing or (self._resumes and self._stamp() not in (None, self._last_stamp)):
-            self._read()  # an interrupted update, or another process, may have written since
+            self._continue_from_disk()  # an interrupted update, or another process, may have written since
         self._check_unchanged(self._last_stamp)
         self._garbage = checkpoint_files.delete_files(self.folder, self._garbage)
         for temporary in self.folder.glob(".*.tmp"):
@@ -420,7 +475,7 @@ class CheckpointSelector:
             os.truncate(self.folder / checkpoint_files.MANIFEST, self._size)
             self._last_stamp = self._stamp()
             if not self._is_current:
-                self._begin_manifest(self.epochs)
+                self._begin_manifest(self._epochs)
         self._is_writing = False
 
 

@@ -3,13 +3,12 @@
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
-from math import isclose, isfinite, isnan
+from math import inf, isclose, isfinite, isnan
 from operator import le
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpcs_torch.errors import MpcsError, quoted, require
 from mpcs_torch.functional.comparison.significance import Direction
-from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.functional.inputs.confidence import LEVEL
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
 from mpcs_torch.tables import Table, in_table
@@ -22,7 +21,6 @@ class MissingMetricError(MpcsError, ValueError):
     """The values of an epoch lack a metric of the selection rule."""
 
 
-Ties = Literal["first", "last"]
 INDISTINGUISHABLE = "epochs not significantly different"
 """The header of the last column in the table of `explain`, if a metric counts errors."""
 
@@ -50,10 +48,11 @@ class SelectionRule:
             ``{"accuracy": 0.001}``. All limits of a rule have a relative tolerance of 1e-6 for rounding.
         at_most: Upper bounds of metrics, for example ``{"dangerous_rate": 0.02}``.
         at_least: Lower bounds of metrics.
-        ties: Whether the ``"first"`` or the ``"last"`` of equally good epochs ranks higher.
+        ties: The order of epochs that are equally good by ``by``: ``"first"`` or ``"last"``, or a second metric (of
+            epochs that are equally good by this metric, too, the first ranks higher).
 
     Raises:
-        ValueError: If ``by`` or a metric in ``within`` has no direction, a distance is < 0, or ``ties`` is unknown.
+        ValueError: If ``by``, ``ties`` or a metric in ``within`` has no direction, or a distance is < 0.
     """
 
     by: str
@@ -61,7 +60,7 @@ class SelectionRule:
     within: Mapping[str, float] = field(default_factory=dict)
     at_most: Mapping[str, float] = field(default_factory=dict)
     at_least: Mapping[str, float] = field(default_factory=dict)
-    ties: Ties = "first"
+    ties: str = "first"
 
     def __post_init__(self) -> None:
         resolved = {name: _direction(name, given) for name, given in self.directions.items()}
@@ -77,7 +76,9 @@ class SelectionRule:
             object.__setattr__(self, kind, limits)
         negative = {name: slack for name, slack in self.within.items() if not slack >= 0}
         require(not negative, "within must contain distances >= 0", negative)
-        check_choice("ties", self.ties, Ties)
+        if self.ties not in ("first", "last", *resolved):
+            names = f"'first', 'last' or a metric in directions, {list(resolved)}"
+            raise ValueError(f"ties must be {names}, but got {quoted(self.ties)}.")
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -100,9 +101,14 @@ class SelectionRule:
         best: dict[str, float] = {}
         for epoch in epochs:
             best = self.best_losses(best, epoch)
-        allowed = [epoch for epoch in epochs if self.keeps_limits(epoch, best)]
-        ordered = allowed if self.ties == "first" else allowed[::-1]
-        return sorted(ordered, key=lambda epoch: self.loss(epoch, self.by))  # stable, so ties stay in order
+        allowed = [(place, epoch) for place, epoch in enumerate(epochs) if self.keeps_limits(epoch, best)]
+        return [epoch for _, epoch in sorted(allowed, key=lambda pair: self.rank(pair[1], pair[0]))]
+
+    def rank(self, epoch: Epoch, place: int) -> tuple[float, float, int]:
+        """Return a sort key of ``epoch``, the one with the index ``place``; the best epoch has the lowest key."""
+        tied = self.loss(epoch, self.ties) if self.ties in self.directions else 0.0
+        tied = tied if tied == tied else inf  # NaN has no order
+        return self.loss(epoch, self.by), tied, -place if self.ties == "last" else place
 
     def alone(self, name: str) -> "SelectionRule":
         """Return the rule that ranks by the metric ``name`` alone, without limits."""
@@ -144,8 +150,8 @@ class Contender:
     epoch: Epoch
     place: int
     """The index of the epoch among all epochs."""
-    rank: tuple[float, int]
-    """The sort key, lowest first: the loss of the ranking metric, then a number that orders ties."""
+    rank: tuple[float, float, int]
+    """The sort key of `SelectionRule.rank`."""
     losses: tuple[float, ...]
     """The losses of the metrics in ``within``. The lower a loss, the longer the epoch stays within its limit."""
     outranked_by: int = 0
@@ -168,18 +174,21 @@ class Contenders:
     places: int
     max_count: int | None = None
     """The maximum number of contenders. If there are more, `_most_replaceable` chooses which one to drop."""
+    min_delta: float = 0.0
+    """The difference in the ranking metric up to which a better epoch is no progress."""
     contenders: tuple[Contender, ...] = ()
     best_losses: Mapping[str, float] = field(default_factory=dict)
     count: int = 0
     """The number of epochs added so far."""
-    picked_at: int = 0
-    """The value of ``count`` when the current pick became the best."""
+    progress_at: int = 0
+    """The value of ``count`` at the last progress."""
+    progress_loss: float = inf
+    """The loss of the pick at the last progress."""
 
     def add(self, epoch: Epoch, *, competes: bool = True) -> "Contenders":
         """Return the contenders after one more epoch. If ``competes`` is False, ``epoch`` only tightens the limits."""
         rule, best = self.rule, self.rule.best_losses(self.best_losses, epoch)
-        order = self.count if rule.ties == "first" else -self.count
-        rank, losses = (rule.loss(epoch, rule.by), order), tuple(rule.loss(epoch, name) for name in rule.within)
+        rank, losses = rule.rank(epoch, self.count), tuple(rule.loss(epoch, name) for name in rule.within)
         kept = [each for each in self.contenders if rule.keeps_limits(each.epoch, best)]
         if competes and rule.keeps_limits(epoch, best):
             new = Contender(epoch, self.count, rank, losses)
@@ -189,7 +198,12 @@ class Contenders:
         if self.max_count is not None and len(kept) > self.max_count:
             kept.remove(self._most_replaceable(sorted(kept, key=lambda each: each.rank)))
         added = replace(self, contenders=tuple(kept), best_losses=best, count=self.count + 1)
-        return added if added.pick == self.pick else replace(added, picked_at=added.count)
+        if added.pick is None or added.pick == self.pick:
+            return added
+        loss = min(each.rank for each in kept)[0]
+        # If other limits have become stricter, the pick may be worse than before; then waiting begins anew, too.
+        is_progress = loss > self.progress_loss or loss < self.progress_loss - self.min_delta
+        return replace(added, progress_at=added.count, progress_loss=loss) if is_progress else added
 
     def _most_replaceable(self, ranked: list[Contender]) -> Contender:
         """Return the contender nearest in loss to the next in ``ranked``, but not one of the ``places`` best."""
@@ -207,9 +221,9 @@ class Contenders:
         return min(self.contenders, key=lambda each: each.rank).place if self.contenders else None
 
     @property
-    def epochs_since_pick(self) -> int:
-        """Return the number of epochs since the pick last changed; 0 before the first pick."""
-        return 0 if self.pick is None else self.count - self.picked_at
+    def epochs_since_progress(self) -> int:
+        """Return the number of epochs without progress: without a better pick; 0 before the first pick."""
+        return 0 if self.pick is None else self.count - self.progress_at
 
     @property
     def places_kept(self) -> set[int]:
@@ -277,8 +291,8 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
     """Return a table of the epoch that the rule picks, and of the epoch that each metric alone picks, to compare them.
 
     If a metric counts errors, its values have exact 95 % intervals for independent samples, and the last column lists
-    the epochs whose count is not significantly different from that of the epoch in the row. ``best`` is the best epoch
-    with a checkpoint; if the rule picks another epoch, the table lists both.
+    the epochs whose count is not significantly different from that of the epoch in the row, and their number. ``best``
+    is the best epoch with a checkpoint; if the rule picks another epoch, the table lists both.
     """
     ranking, counts = rule.ranking(epochs), count_metrics(rule, epochs)
     picked = {"the rule": ranking[0]} if ranking else {}
@@ -297,7 +311,10 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
             if name in counts:
                 cells[name] += " [{:.3g}, {:.3g}]".format(*count_interval(epoch.values[name]))
         by, candidates = rivals[picker]
-        ties = _as_ranges([each.number for each in indistinguishable(candidates, by, epoch)]) if by in counts else ""
+        ties = ""
+        if by in counts:
+            others = [other.number for other in indistinguishable(candidates, by, epoch)]
+            ties = f"{_as_ranges(others)} ({len(others)} epochs)" if others else "none"
         rows.append([picker, str(epoch.number), *(cells.get(name, "") for name in names), *([ties] if counts else [])])
     return Table(["picked by", "epoch", *names, *([INDISTINGUISHABLE] if counts else [])], rows)
 

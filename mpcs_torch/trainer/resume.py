@@ -36,12 +36,13 @@ def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | N
         keep_every=selector.keep_every,
         keep_best_by=[name for name in selector.keep_best_by if name in config.directions],
         patience=selector.patience,
+        min_delta=selector.min_delta,
         resume=True,  # the folder of a new run was cleared
     )
 
 
 def selector_hook(selector: CheckpointSelector | None) -> Hook:
-    """Return a hook that adds epochs to ``selector``, and stops the run after too many epochs without a new best."""
+    """Return a hook that adds epochs to ``selector``, and stops the run after too many epochs without progress."""
 
     def select(epoch: MeasuredEpoch, state: LoopState) -> str | None:
         if selector is None:
@@ -50,8 +51,10 @@ def selector_hook(selector: CheckpointSelector | None) -> Hook:
         is_repeated = epoch.number != selector.last_epoch  # a resumed run repeats epochs that the selector knows
         if is_repeated or selector.best is None or not selector.should_stop:
             return None
-        best, patience = selector.best.number, selector.patience
-        return f"the best epoch by the selector's rule is still {best} (selector.patience: {patience})"
+        settings = f"selector.patience: {selector.patience}"
+        if selector.min_delta:
+            settings += f", selector.min_delta: {selector.min_delta:g}"
+        return f"the best epoch by the selector's rule is still {selector.best.number} ({settings})"
 
     return select
 

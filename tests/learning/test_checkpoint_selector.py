@@ -259,6 +259,62 @@ def test_another_rule_needs_another_folder(tmp_path: Path) -> None:
         CheckpointSelector(tmp_path, SelectionRule("accuracy", RULE.directions), resume=True)
 
 
+def test_a_selector_that_was_never_updated_follows_its_folder(tmp_path: Path) -> None:
+    """As in the parent of spawned processes, or in a notebook beside the training."""
+    reader = CheckpointSelector(tmp_path, RULE, patience=1)
+    writer = CheckpointSelector(tmp_path, RULE, patience=1)
+    assert (reader.best, reader.should_stop) == (None, False)
+    for epoch, mpcs in enumerate([0.2, 0.1, 0.3]):
+        update(writer, epoch, mpcs)
+        assert (reader.epochs, reader.best, reader.last_epoch) == (writer.epochs, writer.best, epoch)
+        assert reader.load_best() == writer.load_best()
+    assert reader.should_stop
+    with pytest.raises(files.FolderInUseError):
+        update(reader, 3, 0.1)
+    assert reader.last_epoch == 2
+
+
+def test_the_same_settings_on_another_folder_begin_anew(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path / "a", RULE, top_k=2, patience=3, min_delta=0.1, weights_only=False)
+    update(selector, 1, 0.2)
+    other = selector.renewed(tmp_path / "b")
+    assert (other.top_k, other.patience, other.min_delta, other.weights_only) == (2, 3, 0.1, False)
+    assert (other.rule, other.epochs) == (RULE, [])
+
+
+def test_settings_of_stopping_are_recorded(tmp_path: Path) -> None:
+    update(CheckpointSelector(tmp_path, RULE, patience=2, min_delta=0.05), 1, 0.2)
+    opened = CheckpointSelector.open(tmp_path)
+    assert (opened.patience, opened.min_delta) == (2, 0.05)
+    for mpcs in (0.16, 0.155):  # a better best epoch each time, but no progress
+        update(opened, 2, mpcs)
+    assert opened.should_stop
+    for setting in ({"min_delta": 0.1}, {"patience": 1, "min_delta": -1.0}, {"patience": 1, "min_delta": float("inf")}):
+        with pytest.raises(ValueError, match="^min_delta "):
+            CheckpointSelector(tmp_path / "new", RULE, **setting)
+
+
+def test_a_model_or_an_update_without_an_epoch_is_refused_by_a_sentence(tmp_path: Path) -> None:
+    selector, model = CheckpointSelector(tmp_path, RULE), torch.nn.Linear(1, 1)
+    with pytest.raises(ValueError, match="^epoch must be a whole number: update"):
+        selector.update(model)
+    with pytest.raises(checkpoint_files.StateError, match="^state must be .* but is a Linear: pass its method state_dict"):
+        selector.update(model, epoch=0, mpcs=0.1, accuracy=0.5)
+    assert not selector.epochs
+    careless = CheckpointSelector(tmp_path / "careless", RULE, weights_only=False)
+    careless.update(model, epoch=0, mpcs=0.1, accuracy=0.5)
+    assert isinstance(careless.load_best(), torch.nn.Linear)
+
+
+def test_each_reason_why_there_is_no_best_is_told(tmp_path: Path) -> None:
+    selector = CheckpointSelector(tmp_path, SelectionRule("mpcs", RULE.directions, at_most={"mpcs": 0.1}))
+    with pytest.raises(FileNotFoundError, match="no epoch was recorded"):
+        selector.load_best()
+    update(selector, 0, 0.2)
+    with pytest.raises(FileNotFoundError, match="none of 1 epochs is within the limits"):
+        selector.load_best()
+
+
 def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     with pytest.raises(ValueError, match=re.escape("the rule needs the metric accuracy, but got mpcs.")):

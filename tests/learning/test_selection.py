@@ -78,14 +78,14 @@ values = st.one_of(st.integers(0, 6).map(lambda n: n / 4), st.just(NAN))
     runs=st.lists(st.tuples(values, values), min_size=1, max_size=12),
     slack=st.sampled_from([0.0, 0.25, 0.5]),
     places=st.integers(1, 3),
-    ties=st.sampled_from(["first", "last"]),
+    ties=st.sampled_from(["first", "last", "accuracy"]),
     constrained=st.booleans(),
 )
 def test_keeping_what_could_win_loses_no_pick(
     runs: list[tuple[float, float]], slack: float, places: int, ties: str, constrained: bool
 ) -> None:
     within = {"accuracy": slack} if constrained else {}
-    rule = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within=within, ties=ties)  # type: ignore[arg-type]
+    rule = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"}, within=within, ties=ties)
     seen = epochs(*runs)
     contenders, limited = Contenders(rule, places), Contenders(rule, places, places + 1)
     for count, epoch in enumerate(seen, start=1):
@@ -98,6 +98,31 @@ def test_keeping_what_could_win_loses_no_pick(
             assert limited.pick == contenders.pick
     if not constrained:
         assert contenders == replace(limited, max_count=None)
+
+
+@pytest.mark.parametrize(("ties", "order"), [("first", [2, 3, 4, 1]), ("last", [4, 3, 2, 1]), ("accuracy", [3, 2, 4, 1])])
+def test_ties_go_to_the_first_the_last_or_a_second_metric(ties: str, order: list[int]) -> None:
+    runs = epochs((0.3, 0.9), (0.2, 0.7), (0.2, 0.8), (0.2, NAN))
+    assert picked(SelectionRule("mpcs", DIRECTIONS, ties=ties), runs) == order
+
+
+@given(
+    losses=st.lists(st.integers(0, 8).map(lambda n: n / 8) | st.just(NAN), max_size=15),
+    min_delta=st.sampled_from([0.0, 0.125, 0.3]),
+    way=st.sampled_from(["min", "max"]),
+)
+def test_waiting_is_counted_as_early_stopping_of_lightning_counts_it(
+    losses: list[float], min_delta: float, way: Direction
+) -> None:
+    contenders = Contenders(SelectionRule("mine", {"mine": way}), 1, min_delta=min_delta)
+    best, waited = math.inf, 0
+    for i, loss in enumerate(losses):
+        contenders = contenders.add(Epoch(i, {"mine": loss if way == "min" else -loss}))
+        if loss < best - min_delta:
+            best, waited = loss, 0
+        elif best < math.inf:
+            waited += 1
+        assert contenders.epochs_since_progress == waited
 
 
 def test_each_metric_has_its_own_pick() -> None:
@@ -137,9 +162,9 @@ def test_a_count_has_its_interval_and_names_the_epochs_that_it_does_not_tell_apa
     rule = SelectionRule("dangerous", {"dangerous": "min", "accuracy": "max"}, within={"accuracy": 0.01})
     rows = {row["picked by"]: row for row in explain(rule, runs).records()}
     assert rows["the rule"]["dangerous"] == "4 [1.09, 10.2]"
-    assert rows["the rule"][INDISTINGUISHABLE] == "1, 3"  # 4 of 16 and 4 of 33 errors
+    assert rows["the rule"][INDISTINGUISHABLE] == "1, 3 (2 epochs)"  # 4 of 16 and 4 of 33 errors
     assert rows["dangerous"]["dangerous"] == "3 (-1) [0.619, 8.77]"
-    assert rows["dangerous"][INDISTINGUISHABLE] == "1, 2"  # also those outside of the limits of the rule
+    assert rows["dangerous"][INDISTINGUISHABLE] == "1, 2 (2 epochs)"  # also those outside of the limits of the rule
     assert rows["accuracy"][INDISTINGUISHABLE] == ""
 
 
@@ -168,7 +193,7 @@ def test_counts_are_whole_in_every_epoch(column: list[float], way: Direction, is
         ({"within": {"f1": 0.1}}, "within needs the direction of f1"),
         ({"within": {"accuracy": -0.1}}, "within must contain distances >= 0"),
         ({"within": {"accuracy": math.nan}}, "within must contain distances >= 0"),
-        ({"ties": "best"}, "ties must be 'first' or 'last', but got 'best'"),
+        ({"ties": "best"}, "ties must be 'first', 'last' or a metric in directions, .* but got 'best'"),
         ({"directions": {"mpcs": "lower"}}, "the direction of mpcs must be 'min', 'max' or a Metric"),
         ({"directions": {"mpcs": None}}, "the direction of mpcs must be 'min', 'max' or a Metric"),
     ],

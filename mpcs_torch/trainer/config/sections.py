@@ -249,20 +249,30 @@ class SelectorConfig(Section):
     within: dict[str, Annotated[Number, Field(ge=0)]] = Field(default_factory=dict)
     at_most: dict[str, Number] = Field(default_factory=dict)
     at_least: dict[str, Number] = Field(default_factory=dict)
-    ties: Literal["first", "last"] = "first"
+    ties: str = "first"
     top_k: Annotated[int, Field(ge=1, lt=2**31)] = 1
     keep_last: bool = False
     keep_every: Annotated[int, Field(ge=0)] = 0
     keep_best_by: list[str] = Field(default_factory=lambda: ["accuracy"])
     """Metrics whose best epochs are also kept, for comparison in `mpcs report`, if they are measured."""
     patience: Annotated[int, Field(ge=1, lt=2**31)] | None = None
-    """The number of epochs without a new best epoch after which the run stops. The run does not stop before any epoch
-    is within the limits. Default: no early stop."""
+    """The number of epochs without progress, a better best epoch, after which the run stops. The run does not stop
+    before any epoch is within the limits. Default: no early stop."""
+    min_delta: Annotated[Number, Field(ge=0)] = 0.0
+    """The minimum improvement of ``by`` that counts as progress; it needs ``patience``."""
+
+    @model_validator(mode="after")
+    def _min_delta_has_patience(self) -> Self:
+        if self.min_delta and self.patience is None:
+            raise ValueError(f"min_delta needs patience, and must otherwise be 0, but is {self.min_delta}")
+        return self
 
     def followers(self) -> Iterator[Follower]:
         """Yield the key, the column and the needed property of each metric by which the selection rule chooses."""
         yield "selector.by", self.by, "direction"
         yield from (("selector.within", column, "direction") for column in self.within)
+        if self.ties not in ("first", "last"):
+            yield "selector.ties", self.ties, "direction"
         for name, bounds in (("at_most", self.at_most), ("at_least", self.at_least)):
             yield from ((f"selector.{name}", column, "value") for column in bounds)
 
