@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from sklearn.datasets import load_digits
 from torch import nn
-from torch.optim.lr_scheduler import LinearLR
+from torch.optim.lr_scheduler import LambdaLR
 from torchmetrics import MetricCollection
 from torchmetrics.classification import MulticlassAccuracy
 
@@ -31,8 +31,9 @@ def main(folder: Path = Path("checkpoints"), epochs: int = 30) -> CheckpointSele
     model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
     loss = SoftmaxMarginLoss(CONCERN, margin=2.0)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    warmup = LinearLR(optimizer, start_factor=0.1, total_iters=40)  # stepped with each batch
-    scheduler = MPCSLR(optimizer, power=0.5, multiply=True)  # stepped with each epoch, on top of the warmup
+    # MPCSLR is stepped with each epoch. The warmup is stepped with each batch, and multiplies the factor of MPCSLR in.
+    scheduler = MPCSLR(optimizer, power=0.5, lowest=0.05, sets_rates=False)
+    warmup = LambdaLR(optimizer, lambda batch: scheduler.factor * min(1, (batch + 4) / 40))
     metrics = MetricCollection(
         {
             "accuracy": MulticlassAccuracy(10, average="micro"),

@@ -1,6 +1,6 @@
-"""Accelerate: everything is prepared but the scheduler, which Accelerate would step once for each process.
+"""Accelerate: the loop of its tutorial "Quicktour", in which everything but the scheduler is prepared.
 
-Run it in several processes with ``accelerate launch --cpu --num_processes 2 with_accelerate.py``.
+Run it in two processes with ``torchrun --nproc-per-node 2 with_accelerate.py``.
 """
 
 import torch
@@ -17,7 +17,7 @@ CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8]
 
 
 def main() -> None:
-    """Train for eight epochs, and print MPCS and learning rate of each."""
+    """Train for up to eight epochs, and print MPCS and learning rate of each."""
     accelerator = Accelerator(cpu=True)
     torch.manual_seed(0)
     digits = load_digits()
@@ -34,7 +34,7 @@ def main() -> None:
     loss = SoftmaxMarginLoss(CONCERN).to(accelerator.device)
     # Each process gets the samples of all, so torchmetrics must not gather the states of all on top.
     mpcs = MetaPatternConcernScore(10, concern=CONCERN, sync_on_compute=False).to(accelerator.device)
-    selector = CheckpointSelector("accelerate_checkpoints", SelectionRule("mpcs", {"mpcs": mpcs}))
+    selector = CheckpointSelector("accelerate_checkpoints", SelectionRule("mpcs", {"mpcs": mpcs}), patience=3)
     for epoch in range(1, 9):
         for pixels, target in train:
             optimizer.zero_grad()
@@ -46,11 +46,14 @@ def main() -> None:
                 mpcs.update(*accelerator.gather_for_metrics((model(pixels), target)))
         score = mpcs.compute()
         mpcs.reset()
-        if accelerator.is_main_process:
-            selector.update(accelerator.unwrap_model(model).state_dict, epoch=epoch, mpcs=score)
-        accelerator.wait_for_everyone()
+        # All processes call update, so that all of them stop together; only the first one writes.
+        selector.update(accelerator.unwrap_model(model).state_dict, epoch=epoch, mpcs=score)
         scheduler.step(score)
         accelerator.print(f"epoch {epoch}  MPCS {score:.4f}  {scheduler.reason}")
+        if selector.should_stop:
+            break
+    accelerator.wait_for_everyone()
+    accelerator.unwrap_model(model).load_state_dict(selector.load_best())
     accelerator.end_training()
 
 

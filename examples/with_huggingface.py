@@ -1,4 +1,7 @@
-"""Hugging Face's Trainer: it picks the epoch with the lowest MPCS, and the learning rate follows MPCS."""
+"""Hugging Face's Trainer, as in the tutorial "Fine-tuning", but with a small model that needs no download.
+
+The Trainer loads the epoch with the lowest MPCS, the learning rate follows MPCS, and training stops by patience.
+"""
 
 import os
 
@@ -7,7 +10,7 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
-from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule, SoftmaxMarginLoss
+from mpcs_torch.learning import MPCSLR, SelectionRule, SoftmaxMarginLoss
 from mpcs_torch.metrics import Accuracy
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # nothing is downloaded here
@@ -36,7 +39,7 @@ class Digits(PreTrainedModel):
 
 
 def main() -> None:
-    """Train for five epochs and print the scores and the epoch that was picked."""
+    """Train for up to five epochs, and print the scores and the epoch that was picked."""
     torch.manual_seed(0)
     digits = load_digits()
     inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
@@ -44,7 +47,7 @@ def main() -> None:
 
     model = Digits()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    selector = CheckpointSelector("best", SelectionRule("mpcs_loss", {"mpcs_loss": MetaPatternConcernScore}))
+    best = SelectCheckpoint("best", SelectionRule("mpcs_loss", {"mpcs_loss": MetaPatternConcernScore}), patience=3)
     arguments = TrainingArguments(
         output_dir="trainer",
         num_train_epochs=5,
@@ -68,12 +71,12 @@ def main() -> None:
         eval_dataset=rows[1347:],
         compute_metrics=compute_metrics(metrics),
         compute_loss_func=loss_function(SoftmaxMarginLoss(CONCERN)),
-        callbacks=[SelectCheckpoint(selector)],
+        callbacks=[best],
         optimizers=(optimizer, MPCSLR(optimizer)),
     )
     trainer.train()
-    assert selector.best is not None
-    print(f"The Trainer loaded {trainer.state.best_model_checkpoint}; the selector kept epoch {selector.best.number}.")
+    print(best.selector.explain().markdown())
+    print(f"The Trainer loaded {trainer.state.best_model_checkpoint}, which has the same weights.")
 
 
 if __name__ == "__main__":

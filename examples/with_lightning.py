@@ -1,4 +1,7 @@
-"""Lightning: MPCS as the monitor of the learning rate, the best epoch kept by a rule, and a figure in TensorBoard."""
+"""Lightning: the module of its tutorials "Train a model" and "Validate and test a model", as a classifier of digits.
+
+The learning rate follows MPCS, a rule picks the epoch that is tested, and TensorBoard shows a figure.
+"""
 
 import logging
 import warnings
@@ -31,6 +34,7 @@ class Digits(pl.LightningModule):
         self.net = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
         self.loss = SoftmaxMarginLoss(CONCERN)
         self.mpcs, self.accuracy = MetaPatternConcernScore(10, concern=CONCERN), Accuracy(10)
+        self.test_mpcs = MetaPatternConcernScore(10, concern=CONCERN)
 
     def training_step(self, batch: list[Tensor], _: int) -> Tensor:
         """Return the loss of a batch."""
@@ -44,6 +48,11 @@ class Digits(pl.LightningModule):
         self.accuracy.update(logits, batch[1])
         self.log_dict({"mpcs": self.mpcs, "accuracy": self.accuracy}, on_epoch=True)
 
+    def test_step(self, batch: list[Tensor], index: int) -> None:  # noqa: ARG002
+        """Log the score on test data."""
+        self.test_mpcs.update(self.net(batch[0]), batch[1])
+        self.log("test_mpcs", self.test_mpcs)
+
     def on_validation_epoch_end(self) -> None:
         """Send a figure of MPCS to TensorBoard."""
         figure, _ = self.mpcs.plot()
@@ -56,17 +65,18 @@ class Digits(pl.LightningModule):
 
 
 def main() -> None:
-    """Train for eight epochs, and print the epoch that the rule picks beside those of single metrics."""
+    """Train for up to eight epochs, print the epoch that the rule picks, and test this epoch."""
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     torch.manual_seed(0)
     digits = load_digits()
     inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
     train = DataLoader(TensorDataset(inputs[:1347], labels[:1347]), batch_size=64, shuffle=True)
-    validation = DataLoader(TensorDataset(inputs[1347:], labels[1347:]), batch_size=450)
+    validation = DataLoader(TensorDataset(inputs[1347:1572], labels[1347:1572]), batch_size=225)
+    test = DataLoader(TensorDataset(inputs[1572:], labels[1572:]), batch_size=225)
 
     rule = SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore, "accuracy": "max"}, within={"accuracy": 0.01})
-    best = SelectCheckpoint("lightning_checkpoints", rule)
+    best = SelectCheckpoint("lightning_checkpoints", rule, patience=3)
     trainer = pl.Trainer(
         max_epochs=8,
         accelerator="cpu",
@@ -77,8 +87,7 @@ def main() -> None:
     )
     trainer.fit(Digits(), train, validation)
     print(best.selector.explain().markdown())
-    model = Digits()
-    model.load_state_dict(best.selector.load_best()["state_dict"])
+    trainer.test(dataloaders=test, ckpt_path="best")
 
 
 if __name__ == "__main__":

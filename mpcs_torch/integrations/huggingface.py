@@ -9,23 +9,24 @@ named by ``metric_for_best_model``::
         arguments,
         compute_metrics=compute_metrics({"mpcs": MetaPatternConcernScore(3)}),  # reported as eval_mpcs_loss
         compute_loss_func=loss_function(SoftmaxMarginLoss(concern)),
-        callbacks=[SelectCheckpoint(CheckpointSelector("best", SelectionRule("mpcs_loss", {"mpcs_loss": "min"})))],
+        callbacks=[SelectCheckpoint("best", SelectionRule("mpcs_loss", {"mpcs_loss": "min"}), patience=5)],
         optimizers=(optimizer, MPCSLR(optimizer)),
     )
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
-from accelerate import PartialState
 from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 from transformers import EvalPrediction, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from mpcs_torch.errors import MpcsError
-from mpcs_torch.learning import CheckpointSelector
+from mpcs_torch.integrations.checkpoints import CheckpointCallback
+from mpcs_torch.learning import CheckpointSelector, SelectionRule
 
 __all__ = ["HuggingFaceError", "SelectCheckpoint", "compute_metrics", "loss_function"]
 
@@ -42,7 +43,7 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
 
     If lower is better for a metric, its name gets the suffix ``_loss``. The Trainer's ``metric_for_best_model`` and
     ``load_best_model_at_end`` then pick the right epoch without ``greater_is_better``. With ``batch_eval_metrics=True``
-    in the `TrainingArguments`, logits are never concatenated over batches.
+    or ``eval_do_concat_batches=False`` in the `TrainingArguments`, logits are not concatenated over batches.
 
     Logits ``(N, C)`` or ``(N, ..., C)``, such as ``(N, L, C)`` for tokens, are flattened to ``(M, C)``, and labels
     ``(N,)`` or ``(N, ...)`` to ``(M,)``. Samples with the padding label -100 are ignored.
@@ -72,13 +73,13 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
     def compute(prediction: EvalPrediction, compute_result: bool = True) -> dict[str, float]:
         is_over = True  # also after an error, so that metrics are reset for the next evaluation
         try:
-            outputs = prediction.predictions
-            scores = torch.as_tensor(outputs[0] if isinstance(outputs, tuple | list) else outputs)
-            logits, target = _rows(scores, torch.as_tensor(prediction.label_ids))
-            if target.ndim == 1:
-                logits, target = logits[target != IGNORED], target[target != IGNORED]
-            for metric in named.values() if len(target) else ():
-                metric.to(logits.device).update(logits, target)
+            for outputs, labels in _batches(prediction):
+                scores = torch.as_tensor(outputs[0] if isinstance(outputs, tuple | list) else outputs)
+                logits, target = _rows(scores, torch.as_tensor(labels))
+                if target.ndim == 1:
+                    logits, target = logits[target != IGNORED], target[target != IGNORED]
+                for metric in named.values() if len(target) else ():
+                    metric.to(logits.device).update(logits, target)
             is_over = compute_result
             return {name: _scalar(name, metric.compute()) for name, metric in named.items()} if is_over else {}
         finally:
@@ -120,42 +121,74 @@ def loss_function(loss: Callable[[Tensor, Tensor], Tensor]) -> Callable[..., Ten
     return compute
 
 
-class SelectCheckpoint(TrainerCallback):
+class SelectCheckpoint(CheckpointCallback, TrainerCallback):
     """Pass the model's state dict to a `CheckpointSelector` after each evaluation during training.
 
-    After training, load the best checkpoint with ``model.load_state_dict(selector.load_best())``. The selector's
-    checkpoints are numbered by optimizer step or, if ``eval_strategy="epoch"``, by epoch from 1. An epoch that
-    ``max_steps`` cuts short also counts. In a distributed run, rank 0 writes while the other ranks wait.
+    After training, load the best checkpoint with ``model.load_state_dict(callback.selector.load_best())``. The
+    selector's checkpoints are numbered by optimizer step or, if ``eval_strategy="epoch"``, by epoch from 1. An epoch
+    that ``max_steps`` cuts short also counts. In a distributed run, rank 0 writes while the other ranks wait.
+
+    With several evaluation sets, the metrics have names such as ``clean_mpcs_loss``, and the rule may name metrics of
+    several sets. With ``patience``, the Trainer stops as with `EarlyStoppingCallback`. In a hyperparameter search, each
+    trial has a selector of its own, in the folders ``run-0``, ``run-1``, ... of the folder.
 
     To resume, use the Trainer's checkpoints. With ``eval_strategy="epoch"`` and ``save_strategy="steps"``, the Trainer
     can save a checkpoint at the last step of an epoch, before the evaluation. A run resumed from there would skip the
     evaluation, and a step of `MPCSLR` or `ReduceLROnPlateau`. So such a checkpoint is saved after the evaluation.
 
     Args:
-        selector: The selector. Its rule names metrics as ``compute_metrics`` does; a prefix ``eval_`` is optional.
+        selector_or_folder: A `CheckpointSelector`, or the folder of a new one.
+        rule: The rule of a new selector. It names metrics as ``compute_metrics`` does; a prefix ``eval_`` is optional.
+        **options: The other arguments of a new `CheckpointSelector`.
+
+    Attributes:
+        selector: The `CheckpointSelector`; in a hyperparameter search, that of the current or last trial.
 
     Raises:
-        MissingMetricError: A ValueError, from ``Trainer.train``, if an evaluation lacks a metric of the rule. This can
-            happen with several evaluation sets, because their metrics have different names.
+        ArgumentsError: If the arguments do not fit together; a TypeError.
+        ValueError, FileExistsError: In the same cases as `CheckpointSelector`.
+        HuggingFaceError: From ``Trainer.train``, if the Trainer does not evaluate.
+        MissingMetricError: From ``Trainer.train``, after an evaluation that lacks a metric of the rule; a ValueError.
+        TrainedTwiceError: From ``Trainer.train``, if this callback has recorded another training; a RuntimeError.
 
     Example:
         >>> import tempfile
-        >>> from mpcs_torch.learning import CheckpointSelector, SelectionRule
-        >>> selector = CheckpointSelector(tempfile.mkdtemp(), SelectionRule("mpcs_loss", {"mpcs_loss": "min"}))
-        >>> callback = SelectCheckpoint(selector)
+        >>> from mpcs_torch.learning import SelectionRule
+        >>> callback = SelectCheckpoint(tempfile.mkdtemp(), SelectionRule("mpcs_loss", {"mpcs_loss": "min"}))
     """
 
-    def __init__(self, selector: CheckpointSelector) -> None:
-        self.selector = selector
+    remedy = " from the evaluation"
+
+    def __init__(
+        self, selector_or_folder: CheckpointSelector | str | Path, rule: SelectionRule | None = None, **options: Any
+    ) -> None:
+        super().__init__(selector_or_folder, rule, **options)
+        self._search, self._trials = self.selector, 0
+        """The selector whose settings those of trials have, and the number of trials of a hyperparameter search."""
         self._is_training = self._is_save_deferred = False
+        self._evaluated: dict[str, float] = {}
+        """The values of an evaluation that is not recorded yet; several evaluation sets come one after the other."""
+        self._recorded_step = -1
 
-    def on_train_begin(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002  # a hook
-        """Begin to record evaluations."""
-        self._is_training = True
+    def on_train_begin(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:
+        """Begin to record evaluations, in a new selector for each trial of a hyperparameter search."""
+        if args.eval_strategy == "no":
+            raise HuggingFaceError("eval_strategy must be 'epoch' or 'steps' for SelectCheckpoint, but is 'no'.")
+        self._is_training, self._recorded_step, self._evaluated = True, -1, {}
+        if state.is_hyper_param_search:
+            self.selector = self._search.renewed(self._search.folder / f"run-{self._trials}")
+            self._trials += 1
+        self.begin_training(is_new=state.global_step == 0 and not state.is_hyper_param_search)
 
-    def on_train_end(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
+    def on_train_end(self, *_: Any, **__: Any) -> None:
         """Stop recording evaluations, because later ones may be on a test set."""
         self._is_training = False
+        self._check_recorded()
+        self.end_training()
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """Raise an error if the last evaluation lacked a metric of the rule."""
+        self._check_recorded()
 
     def on_step_end(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any) -> None:
         """Defer a checkpoint that the Trainer would save at the end of an epoch until after the evaluation."""
@@ -167,23 +200,34 @@ class SelectCheckpoint(TrainerCallback):
         """Request the deferred checkpoint."""
         control.should_save = control.should_save or self._is_save_deferred
 
-    def on_evaluate(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,  # noqa: ARG002
-        **kwargs: Any,
-    ) -> None:
-        """Update the selector with the metrics of an evaluation during training, numbered by epoch or step."""
-        if not self._is_training or state.global_step == 0:  # eval_on_start
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        """Update the selector once the evaluation sets have all metrics of the rule, numbered by epoch or step."""
+        is_first_evaluation = state.global_step == 0  # eval_on_start
+        if not self._is_training or is_first_evaluation or state.global_step == self._recorded_step:
             return
         metrics: Mapping[str, float] = kwargs["metrics"]
-        logged = {**metrics, **{name.removeprefix("eval_"): value for name, value in metrics.items()}}
-        values = self.selector.rule.values_in(logged, " from the evaluation")
-        if state.is_world_process_zero:
-            number = math.ceil(state.epoch or 0) if args.eval_strategy == "epoch" else state.global_step
-            self.selector.update(kwargs["model"].state_dict, epoch=number, **values)
-        PartialState().wait_for_everyone()
+        self._evaluated |= {**metrics, **{name.removeprefix("eval_"): value for name, value in metrics.items()}}
+        if any(name not in self._evaluated for name in self.selector.rule.metrics):
+            return  # the next evaluation set may have them
+        number = math.ceil(state.epoch or 0) if args.eval_strategy == "epoch" else state.global_step
+        values, self._evaluated, self._recorded_step = self._evaluated, {}, state.global_step
+        if self.record(kwargs["model"].state_dict, epoch=number, values=values):
+            control.should_training_stop = True
+
+    def _check_recorded(self) -> None:
+        if self._evaluated:
+            evaluated, self._evaluated = self._evaluated, {}
+            self.selector.rule.values_in(evaluated, self.remedy)
+
+
+def _batches(prediction: EvalPrediction) -> Iterable[tuple[Any, Any]]:
+    """Return pairs of outputs and labels: one pair, or one for each batch with ``eval_do_concat_batches=False``."""
+    outputs, labels = prediction.predictions, prediction.label_ids
+    if isinstance(labels, list):
+        return zip(outputs, labels, strict=True)
+    if isinstance(labels, tuple):
+        raise HuggingFaceError(f"label_names must name one kind of labels, but the Trainer has {len(labels)} kinds.")
+    return [(outputs, labels)]
 
 
 def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

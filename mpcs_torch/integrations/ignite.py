@@ -3,8 +3,9 @@
 `MPCSLR` needs no adapter::
 
     TorchMetric(MetaPatternConcernScore(3)).attach(evaluator, "mpcs")
-    selector = CheckpointSelector("checkpoints", SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
-    evaluator.add_event_handler(Events.COMPLETED, SelectCheckpoint(selector, model.state_dict, trainer))
+    rule = SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore})
+    best = SelectCheckpoint("checkpoints", rule, state=model.state_dict, trainer=trainer, patience=5)
+    evaluator.add_event_handler(Events.COMPLETED, best)
     evaluator.add_event_handler(Events.COMPLETED, lambda: scheduler.step(evaluator.state.metrics["mpcs"]))
     trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: evaluator.run(validation_loader))
 """
@@ -12,18 +13,19 @@
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
-import ignite.distributed as idist
 import torch
 from ignite.base.mixins import Serializable
-from ignite.engine import Engine
+from ignite.engine import Engine, Events
 from ignite.metrics import Metric as IgniteMetric
 from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 
-from mpcs_torch.errors import MpcsError
-from mpcs_torch.learning import CheckpointSelector
+from mpcs_torch.errors import MpcsError, quoted
+from mpcs_torch.integrations.checkpoints import ArgumentsError, CheckpointCallback
+from mpcs_torch.learning import CheckpointSelector, SelectionRule
 
 __all__ = ["IgniteError", "SelectCheckpoint", "TorchMetric"]
 
@@ -51,7 +53,7 @@ class TorchMetric(IgniteMetric):
 
     Example:
         >>> import torch
-        >>> from ignite.engine import Engine
+        >>> from ignite.engine import Engine, Events
         >>> from mpcs_torch.integrations.ignite import TorchMetric
         >>> from mpcs_torch.metrics import Accuracy
         >>> evaluator = Engine(lambda engine, batch: batch)
@@ -116,37 +118,61 @@ def _shapes(states: Mapping[str, Any]) -> dict[str, Any]:
     return {name: tuple(state.shape) if isinstance(state, Tensor) else None for name, state in states.items()}
 
 
-class SelectCheckpoint:
+class SelectCheckpoint(CheckpointCallback):
     """A handler for an evaluator's ``Events.COMPLETED`` that updates a `CheckpointSelector` after each evaluation.
 
-    In a distributed run, rank 0 writes while the other ranks wait.
+    With ``patience``, the trainer stops as with Ignite's `EarlyStopping`. In a distributed run, rank 0 writes while the
+    other ranks wait.
 
     Args:
-        selector: The selector. The metrics of its rule must be attached to the evaluator.
+        selector_or_folder: A `CheckpointSelector`, or the folder of a new one.
+        rule: The rule of a new selector. Its metrics must be attached to the evaluator.
         state: A function that returns the state to save, for example ``model.state_dict``.
         trainer: The training engine, whose epoch is the number of the checkpoint.
+        **options: The other arguments of a new `CheckpointSelector`.
+
+    Attributes:
+        selector: The `CheckpointSelector`.
 
     Raises:
-        MissingMetricError: A ValueError, from the evaluator's run, if a metric of the rule is not attached.
+        ArgumentsError: If the arguments do not fit together; a TypeError.
+        ValueError, FileExistsError: In the same cases as `CheckpointSelector`.
+        MissingMetricError: From the evaluator's run, if a metric of the rule is not attached; a ValueError.
+        TrainedTwiceError: From the trainer's run, if this handler has recorded another training; a RuntimeError.
 
     Example:
         >>> import tempfile
         >>> import torch
         >>> from ignite.engine import Engine, Events
         >>> from mpcs_torch.integrations.ignite import SelectCheckpoint
-        >>> from mpcs_torch.learning import CheckpointSelector, SelectionRule
-        >>> selector = CheckpointSelector(tempfile.mkdtemp(), SelectionRule("mpcs", {"mpcs": "min"}))
+        >>> from mpcs_torch.learning import SelectionRule
+        >>> rule = SelectionRule("mpcs", {"mpcs": "min"})
         >>> model, trainer, evaluator = torch.nn.Linear(2, 2), Engine(lambda *_: None), Engine(lambda *_: None)
-        >>> handler = SelectCheckpoint(selector, model.state_dict, trainer)
+        >>> handler = SelectCheckpoint(tempfile.mkdtemp(), rule, state=model.state_dict, trainer=trainer)
         >>> _ = evaluator.add_event_handler(Events.COMPLETED, handler)
     """
 
-    def __init__(self, selector: CheckpointSelector, state: Callable[[], object], trainer: Engine) -> None:
-        self.selector, self.state, self.trainer = selector, state, trainer
+    remedy = ": attach it to the evaluator"
+
+    def __init__(
+        self,
+        selector_or_folder: CheckpointSelector | str | Path,
+        rule: SelectionRule | None = None,
+        *,
+        state: Callable[[], object] | None = None,
+        trainer: Engine | None = None,
+        **options: Any,
+    ) -> None:
+        if not callable(state):
+            raise ArgumentsError(f"state must be a function, such as model.state_dict, but got {quoted(state)}.")
+        if not isinstance(trainer, Engine):
+            raise ArgumentsError(f"trainer must be the Engine that trains, but got {quoted(trainer)}.")
+        super().__init__(selector_or_folder, rule, **options)
+        self.state, self.trainer = state, trainer
+        trainer.add_event_handler(Events.STARTED, lambda: self.begin_training(is_new=trainer.state.epoch == 0))
+        trainer.add_event_handler(Events.COMPLETED, self.end_training)
 
     def __call__(self, evaluator: Engine) -> None:
         """Update the selector with the epoch of the trainer and the metrics of the evaluator."""
-        values = self.selector.rule.values_in(evaluator.state.metrics, ": attach it to the evaluator")
-        if idist.get_rank() == 0:
-            self.selector.update(self.state, epoch=self.trainer.state.epoch, **values)
-        idist.barrier()
+        if self.record(self.state, epoch=self.trainer.state.epoch, values=evaluator.state.metrics):
+            self.trainer.terminate()

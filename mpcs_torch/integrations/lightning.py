@@ -1,4 +1,4 @@
-"""A callback for Lightning: `SelectCheckpoint` keeps the best epochs.
+"""A callback for Lightning: `SelectCheckpoint` keeps the best epochs and stops the training.
 
 This module uses `pytorch_lightning` if it is installed, otherwise `lightning`. `MPCSLR` needs no adapter, because
 Lightning passes the monitored metric to it::
@@ -7,15 +7,20 @@ Lightning passes the monitored metric to it::
         optimizer = torch.optim.SGD(self.parameters(), lr=0.1)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": MPCSLR(optimizer), "monitor": "mpcs"}}
 
-    best = SelectCheckpoint("checkpoints", SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
+    best = SelectCheckpoint("checkpoints", SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}), patience=5)
     trainer = Trainer(callbacks=[best])  # ModelCheckpoint may be added
+    trainer.fit(model, train, validation)
+    trainer.test(dataloaders=test, ckpt_path="best")
 """
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
+from mpcs_torch.errors import MpcsError
+from mpcs_torch.integrations.checkpoints import CheckpointCallback
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 
 if TYPE_CHECKING:
@@ -27,32 +32,44 @@ else:
     except ModuleNotFoundError:
         from lightning.pytorch.callbacks import Checkpoint
 
-__all__ = ["SelectCheckpoint"]
+__all__ = ["NoValidationError", "SelectCheckpoint"]
 
 LOGGED = "mpcs_torch.callback_metrics"
 """The key of a checkpoint under which logged values are saved."""
 
 
-class SelectCheckpoint(Checkpoint):
+class NoValidationError(MpcsError, ValueError):
+    """The settings of a Trainer never run the validation whose values a rule needs."""
+
+
+class SelectCheckpoint(CheckpointCallback, Checkpoint):
     """Keep the Trainer's checkpoints of the best epochs with a `CheckpointSelector` during `Trainer.fit`.
 
-    The attribute ``selector`` is the `CheckpointSelector`; it records all values logged in validation. Its files are
-    complete Lightning checkpoints. Pass the path ``selector.folder / selector.best.file`` to
-    ``Trainer.fit(ckpt_path=...)`` or ``load_from_checkpoint``, with ``weights_only=True``, or take the weights from
-    ``selector.load_best()["state_dict"]``. In a distributed run, rank 0 writes while the other ranks wait. With this
-    callback, the Trainer does not add its default `ModelCheckpoint`.
+    The attribute ``selector`` is the `CheckpointSelector`; it records all values logged in validation, under the names
+    that `ModelCheckpoint` finds (``mpcs/dataloader_idx_1``, for example). Its files are complete Lightning checkpoints:
+    ``ckpt_path="best"`` of ``Trainer.test`` and others uses the best one, if this is the first checkpoint callback. Or
+    pass ``best_model_path`` to ``Trainer.fit(ckpt_path=...)`` or ``load_from_checkpoint``, with ``weights_only=True``,
+    or take the weights from ``selector.load_best()["state_dict"]``. In a distributed run, rank 0 writes while the other
+    ranks wait. With this callback, the Trainer does not add its default `ModelCheckpoint`.
+
+    With ``patience``, the Trainer stops as with Lightning's `EarlyStopping`.
 
     Lightning saves a checkpoint before the step of a scheduler that monitors a metric, and does not make up for the
     step when a run resumes. This callback does, so that the learning rates are those of an uninterrupted run.
 
     Args:
-        folder: As in `CheckpointSelector`.
-        rule: The rule. The module must log the metrics of the rule in validation.
-        **options: The other arguments of `CheckpointSelector`.
+        selector_or_folder: A `CheckpointSelector`, or the folder of a new one.
+        rule: The rule of a new selector. The module must log the metrics of the rule in validation.
+        save_on_train_epoch_end: Whether to record an epoch at the end of its training, with all values logged in this
+            epoch, instead of after each validation. Default: only if there is no validation.
+        **options: The other arguments of a new `CheckpointSelector`.
 
     Raises:
+        ArgumentsError: If the arguments do not fit together; a TypeError.
         ValueError, FileExistsError: In the same cases as `CheckpointSelector`.
-        MissingMetricError: A ValueError, from `Trainer.fit`, if a metric of the rule is not logged.
+        MissingMetricError: From `Trainer.fit`, if a metric of the rule is not logged; a ValueError.
+        NoValidationError: From `Trainer.fit`, if the Trainer would stop before the first validation; a ValueError.
+        TrainedTwiceError: From `Trainer.fit`, if this callback has recorded another training; a RuntimeError.
 
     Example:
         >>> import tempfile
@@ -65,10 +82,44 @@ class SelectCheckpoint(Checkpoint):
         Table(header=['picked by', 'epoch'], rows=[])
     """
 
-    def __init__(self, folder: str | Path, rule: SelectionRule, **options: Any) -> None:
-        self.selector = CheckpointSelector(folder, rule, **options)
-        self._logged: dict[str, float] = {}
+    remedy = ": log it in validation_step; values that are only logged in training need save_on_train_epoch_end=True"
+
+    def __init__(
+        self,
+        selector_or_folder: CheckpointSelector | str | Path,
+        rule: SelectionRule | None = None,
+        *,
+        save_on_train_epoch_end: bool | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(selector_or_folder, rule, **options)
+        self.save_on_train_epoch_end = save_on_train_epoch_end
+        self._resumed_values: dict[str, float] = {}
         """The logged values, by name, in the checkpoint from which the run resumed."""
+        self._values_before: dict[str, Tensor] = {}
+        """The logged values, by name, when this validation or this epoch began."""
+
+    @property
+    def best_model_path(self) -> str:
+        """The path of the best checkpoint; empty if there is none. It can be set, but always follows the selector."""
+        path = self.selector.best_path
+        return "" if path is None else str(path)
+
+    @best_model_path.setter
+    def best_model_path(self, path: str) -> None:
+        """Ignore ``path``. The launcher of spawned processes sets it; the selector has read the folder already."""
+
+    @property
+    def best_model_score(self) -> Tensor | None:
+        """The value of the ranking metric in the best epoch; None if there is none."""
+        best = self.selector.best
+        return None if best is None else torch.tensor(best.values[self.selector.rule.by])
+
+    @property
+    def last_model_path(self) -> str:
+        """The path of the checkpoint of the last epoch (see ``keep_last``); empty if it was not kept."""
+        epochs = self.selector.epochs
+        return str(self.selector.folder / epochs[-1].file) if epochs and epochs[-1].file else ""
 
     def on_save_checkpoint(
         self,
@@ -86,31 +137,76 @@ class SelectCheckpoint(Checkpoint):
         checkpoint: dict[str, Any],
     ) -> None:
         """Load the logged values. `on_train_start` restores them, after the Trainer has reset its values."""
-        self._logged = checkpoint.get(LOGGED, {})
+        self._resumed_values = checkpoint.get(LOGGED, {})
+
+    def on_fit_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+        """Raise an error if the Trainer would stop before its first validation."""
+        every, epochs = trainer.check_val_every_n_epoch or 1, trainer.max_epochs or -1  # -1: no maximum
+        if 0 < epochs < every and not self._records_after_training(trainer):
+            raise NoValidationError(
+                f"check_val_every_n_epoch must be at most max_epochs ({epochs}), but is {every}: there would be no "
+                "validation, and SelectCheckpoint would record no epoch."
+            )
 
     def on_train_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
         """Restore the logged values, and take the scheduler steps that a resumed run would skip."""
-        trainer.callback_metrics.update({name: torch.tensor(value) for name, value in self._logged.items()})
-        if trainer.fit_loop.resumed_on_epoch_end:  # from a checkpoint that ModelCheckpoint saved at an epoch end
+        self.begin_training(is_new=trainer.global_step == 0)
+        trainer.callback_metrics.update({name: torch.tensor(value) for name, value in self._resumed_values.items()})
+        # A checkpoint that ModelCheckpoint saved at an epoch end lacks the scheduler steps of the previous epoch.
+        if trainer.fit_loop.resumed_on_epoch_end and self._makes_up_for_steps(trainer):
             progress = trainer.fit_loop.epoch_progress.current
-            progress.completed -= 1  # these scheduler steps belong to the previous epoch
+            progress.completed -= 1
             trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
             progress.completed += 1
 
-    def on_train_epoch_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Take the scheduler steps that Lightning skips at the end of the epoch in which a run resumed."""
-        if trainer.fit_loop.restarting and trainer.fit_loop.epoch_loop._num_ready_batches_reached():
-            trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
+    def on_train_epoch_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+        """Remember the values that were logged before this epoch."""
+        if self._records_after_training(trainer):
+            self._values_before = dict(trainer.callback_metrics)
+
+    def on_validation_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+        """Remember the values that were logged before this validation."""
+        if not self._records_after_training(trainer):
+            self._values_before = dict(trainer.callback_metrics)
 
     def on_validation_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Update the selector with the logged values in `Trainer.fit`, except in a sanity check or a fast run."""
-        if trainer.state.fn != "fit" or trainer.sanity_checking or trainer.fast_dev_run:  # type: ignore[attr-defined]
+        """Update the selector with the values logged in this validation during `Trainer.fit`."""
+        if trainer.state.fn == "fit" and not trainer.sanity_checking and not self._records_after_training(trainer):
+            self._record(trainer)
+
+    def on_train_epoch_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+        """Update the selector if it follows the training; take the scheduler steps that a resumed epoch skips."""
+        if self._records_after_training(trainer):
+            self._record(trainer)
+        is_resumed = trainer.fit_loop.restarting and trainer.fit_loop.epoch_loop._num_ready_batches_reached()
+        if is_resumed and self._makes_up_for_steps(trainer):
+            trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
+
+    def on_train_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+        """Warn if no epoch was recorded."""
+        if not trainer.fast_dev_run:  # type: ignore[attr-defined]
+            self.end_training()
+
+    def _records_after_training(self, trainer: "Trainer") -> bool:
+        if self.save_on_train_epoch_end is None:
+            return not trainer.enable_validation
+        return self.save_on_train_epoch_end
+
+    def _makes_up_for_steps(self, trainer: "Trainer") -> bool:
+        """Return whether this is the first `SelectCheckpoint` of the Trainer: only one takes the skipped steps."""
+        return next(each for each in trainer.callbacks if isinstance(each, SelectCheckpoint)) is self  # type: ignore[attr-defined]
+
+    def _record(self, trainer: "Trainer") -> None:
+        if trainer.fast_dev_run:  # type: ignore[attr-defined]
             return
-        logged = trainer._logger_connector.metrics["callback"]  # callback_metrics is an epoch behind in training
-        self.selector.rule.values_in(logged, ": log it in validation_step")
-        # As in `Trainer.save_checkpoint`, all processes call this, because it gathers sharded models.
-        checkpoint = trainer._checkpoint_connector.dump_checkpoint(weights_only=False)
-        if trainer.is_global_zero:
-            values = {name: float(value) for name, value in logged.items() if name not in ("epoch", "state")}
-            self.selector.update(checkpoint, epoch=trainer.current_epoch, **values)
-        trainer.strategy.barrier("SelectCheckpoint")
+        # Lightning replaces the value of a name whenever it is logged. Values of earlier epochs remain: leave them out.
+        before = self._values_before
+        logged = trainer.callback_metrics
+        values = {name: float(value) for name, value in logged.items() if value is not before.get(name)}
+        should_stop = self.record(
+            lambda: trainer._checkpoint_connector.dump_checkpoint(weights_only=False),
+            epoch=trainer.current_epoch,
+            values=values,
+            others=values,
+        )
+        trainer.should_stop = trainer.should_stop or should_stop

@@ -15,7 +15,7 @@ from warnings import warn
 from weakref import finalize
 
 import torch
-from torch import distributed, nn
+from torch import nn
 
 from mpcs_torch.errors import quoted, require, shown
 from mpcs_torch.io.atomic_files import FolderInUseError, acquire, release, rename
@@ -29,9 +29,12 @@ from mpcs_torch.learning.checkpoint_files import (
     Update,
     save_state,
 )
+from mpcs_torch.learning.ranks import is_follower
 from mpcs_torch.learning.selection import Contenders, SelectionRule, explain, number, whole_number
 from mpcs_torch.tables import Table
 
+ARGUMENTS_OF_UPDATE = ("self", "state", "epoch")
+"""Names that no metric may have, because `CheckpointSelector.update` takes metrics by keyword."""
 SETTINGS = ("top_k", "keep_last", "keep_every", "keep_best_by", "keep_at_most", "patience", "min_delta")
 """Constructor arguments that ``manifest.json`` records besides the rule; `CheckpointSelector.open` restores them."""
 
@@ -110,7 +113,7 @@ class CheckpointSelector:
         require(patience is None or patience >= 1, "patience must be at least 1, or None", patience)
         require(0 <= min_delta < inf, "min_delta must be finite and at least 0", min_delta)
         require(not min_delta or patience is not None, "min_delta needs patience, and must otherwise be 0", min_delta)
-        if reserved := sorted({"state", "epoch", "self"}.intersection(rule.metrics)):
+        if reserved := sorted({*ARGUMENTS_OF_UPDATE}.intersection(rule.metrics)):
             raise ValueError(f"rule must name no metric {reserved[0]!r}, which is an argument of update.")
         if unknown := [name for name in keep_best_by if name not in rule.directions]:
             raise ValueError(f"keep_best_by must name metrics with a direction, but {unknown[0]} has none.")
@@ -131,7 +134,7 @@ class CheckpointSelector:
         """The size of ``manifest.json`` in bytes, up to the last complete line."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files = sorted(path.name for path in self.folder.iterdir() if not path.name.startswith("."))
-        if files and not resume and not _is_follower():
+        if files and not resume and not is_follower():
             content = f"{shown(files[0])}: pass another folder."
             if checkpoint_files.MANIFEST in files:
                 content = "the checkpoints of an earlier run: pass resume=True to continue it, or another folder."
@@ -242,7 +245,7 @@ class CheckpointSelector:
             )
         self.rule.values_in(values)
         entry = SavedEpoch(whole_number("epoch", epoch), {name: number(name, value) for name, value in values.items()})
-        if not _is_follower():
+        if not is_follower():
             self._prepare()
         self._has_updated = True
         stamp, recorded = self._last_stamp, self._recorded.get(entry.key, [])
@@ -258,7 +261,7 @@ class CheckpointSelector:
         dropped = {at: old for at, old in self._files.items() if at not in kept and not self._is_nth(old)}
         content = state() if is_kept and callable(state) and not isinstance(state, nn.Module) else state
         self._is_writing = True
-        if not _is_follower():
+        if not is_follower():
             self._check_unchanged(stamp)  # state() may have called update
             again = place if recorded else None
             entry = self._write(entry, content, [str(old.file) for old in dropped.values()], again, is_kept=is_kept)
@@ -311,7 +314,7 @@ class CheckpointSelector:
 
     def _on_disk(self) -> Self:
         """Return this selector on rank 0; on other ranks, return a copy that follows ``manifest.json``."""
-        if not _is_follower():
+        if not is_follower():
             return self
         reader = copy(self)
         reader._has_updated = False
@@ -477,8 +480,3 @@ class CheckpointSelector:
             if not self._is_current:
                 self._begin_manifest(self._epochs)
         self._is_writing = False
-
-
-def _is_follower() -> bool:
-    """Return whether this process is a rank other than 0, which must not write."""
-    return distributed.is_available() and distributed.is_initialized() and distributed.get_rank() > 0

@@ -6,11 +6,12 @@ from itertools import chain, repeat
 from math import inf, isfinite
 from typing import Any, SupportsFloat
 
-from torch import Tensor, distributed
+from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import EPOCH_DEPRECATION_WARNING, ReduceLROnPlateau
 
 from mpcs_torch.errors import MpcsError, require
+from mpcs_torch.learning.ranks import from_first_rank, has_other_ranks
 
 
 class RepeatedStepError(MpcsError, RuntimeError):
@@ -193,7 +194,7 @@ class MPCSLR(ReduceLROnPlateau):
             RepeatedStepError: If there are several processes.
             AttributeError: Otherwise, because a scheduler driven by a metric has no total number of steps.
         """
-        if _has_other_ranks():
+        if has_other_ranks():
             raise RepeatedStepError(
                 "Accelerate would step MPCSLR once for each process: call accelerator.register_for_checkpointing"
                 "(scheduler) instead of prepare(scheduler), or pass step_scheduler_with_optimizer=False to Accelerator."
@@ -277,20 +278,14 @@ class MPCSLR(ReduceLROnPlateau):
             warnings.warn(sentence, stacklevel=4)
 
     def _score_of_first_rank(self, score: float) -> float:
-        if not _has_other_ranks():
-            return score
-        shared = [score]
-        distributed.broadcast_object_list(shared, src=0)
-        if shared[0] != score and isfinite(score):
-            difference = (
-                f"the score {score:g} of rank {distributed.get_rank()} differs from that of rank 0, {shared[0]:g}"
+        shared = from_first_rank(score)
+        if shared != score and isfinite(score):
+            self._warn(
+                "ranks",
+                f"the score {score:g} of this rank differs from that of rank 0, {shared:g}, which all ranks use: "
+                "synchronize the metric",
             )
-            self._warn("ranks", f"{difference}, which all ranks use: synchronize the metric")
-        return shared[0]
-
-
-def _has_other_ranks() -> bool:
-    return distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1
+        return shared
 
 
 def _rate(group: dict[str, Any]) -> float:

@@ -46,7 +46,7 @@ def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: P
     evaluator = create_supervised_evaluator(net)
     for name, metric in plain.metrics().items():
         TorchMetric(metric).attach(evaluator, name)
-    evaluator.add_event_handler(Events.COMPLETED, SelectCheckpoint(selector, net.state_dict, trainer))
+    evaluator.add_event_handler(Events.COMPLETED, SelectCheckpoint(selector, state=net.state_dict, trainer=trainer))
     evaluator.add_event_handler(Events.COMPLETED, lambda: scheduler.step(evaluator.state.metrics["mpcs"]))
     trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: evaluator.run(valid))
     trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: rates.append(scheduler.get_last_lr()[0]))
@@ -163,7 +163,9 @@ def test_each_usage_is_that_of_a_metric_of_ignite(usage: type[MetricUsage]) -> N
 def test_a_metric_that_is_not_attached_is_named(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, SelectionRule("mpcs", {"mpcs": "min"}))
     evaluator = Engine(lambda engine, batch: batch)
-    evaluator.add_event_handler(Events.COMPLETED, SelectCheckpoint(selector, dict, Engine(lambda *_: None)))
+    evaluator.add_event_handler(
+        Events.COMPLETED, SelectCheckpoint(selector, state=dict, trainer=Engine(lambda *_: None))
+    )
     with pytest.raises(ValueError, match="the rule needs the metric mpcs, but got nothing: attach it to the evaluator"):
         evaluator.run([0])
 

@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import math
 import warnings
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.optim.lr_scheduler import CosineAnnealingLR, ReduceLROnPlateau
+from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
 from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule
@@ -18,7 +19,7 @@ from mpcs_torch.metrics import ExpectedConcern
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its own deprecations
     import pytorch_lightning as pl
-    from pytorch_lightning.callbacks import BackboneFinetuning, EarlyStopping, ModelCheckpoint
+    from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
 
     from mpcs_torch.integrations.lightning import SelectCheckpoint
 
@@ -69,10 +70,14 @@ class Net(pl.LightningModule):
         own = torch.optim.SGD(self.parameters(), lr=0.1)
         if self.schedulers == "one":
             return [own], [{"scheduler": MPCSLR(own), "monitor": "mpcs", **self.config}]
-        cosine = {"scheduler": CosineAnnealingLR(own, 20), "interval": "step"}
-        score = {"scheduler": MPCSLR(own, multiply=True), "monitor": "mpcs", **self.config}
+        score = MPCSLR(own, sets_rates=False)
+        cosine = LambdaLR(own, lambda n: score.factor * (1 + math.cos(math.pi * n / 20)) / 2)
         plateau = ReduceLROnPlateau(own, mode="max", patience=0)
-        return [own], [cosine, score, {"scheduler": plateau, "monitor": "mpcs", "frequency": 2}]
+        return [own], [
+            {"scheduler": cosine, "interval": "step"},
+            {"scheduler": score, "monitor": "mpcs", **self.config},
+            {"scheduler": plateau, "monitor": "mpcs", "frequency": 2},
+        ]
 
 
 def fit(net: pl.LightningModule, *callbacks: pl.Callback, resume: Path | None = None, **options: Any) -> Any:
@@ -135,27 +140,6 @@ def test_lightning_alone_forgets_the_last_step_before_a_checkpoint(tmp_path: Pat
     resumed = Net("one", {})
     fit(resumed, resume=best.selector.folder / "epoch-00000.pt", num_sanity_val_steps=0)
     assert resumed.rates[2, 0] != unbroken.rates[2, 0]
-
-
-class Frozen(Net):
-    def __init__(self) -> None:
-        super().__init__("one", {})
-        self.backbone = nn.Linear(2, 2)
-
-    def configure_optimizers(self) -> Any:
-        own = torch.optim.SGD(self.layer.parameters(), lr=0.1)
-        return [own], [{"scheduler": MPCSLR(own, multiply=True), "monitor": "mpcs"}]
-
-
-def test_groups_that_a_callback_adds_are_taken(tmp_path: Path) -> None:
-    """The callback sets the rate of its group by hand after each epoch; the score takes its share of both."""
-    net = Frozen()
-    fit(net, BackboneFinetuning(1, lambda epoch: 2.0, backbone_initial_lr=0.01, verbose=False))
-    assert [net.rates[epoch, 0] for epoch in range(EPOCHS)] == [
-        [0.1],
-        [0.1, 0.01],
-        pytest.approx([0.1 * 5 / 9, 0.02 * 5 / 9]),
-    ]
 
 
 class Measured(Net):

@@ -387,7 +387,7 @@ def test_all_ranks_use_the_score_of_the_first(tmp_path: Path) -> None:
         if rank == 0:
             scheduler.step(0.5)
         else:
-            with pytest.warns(UserWarning, match="the score 0.3 of rank 1 differs from that of rank 0, 0.5, which all"):
+            with pytest.warns(UserWarning, match="the score 0.3 of this rank differs from that of rank 0, 0.5, which all"):
                 scheduler.step(0.3)
         assert scheduler.get_last_lr() == [0.05]
         torch.distributed.destroy_process_group()

@@ -1,0 +1,127 @@
+"""The part of `SelectCheckpoint` that is the same in all frameworks: its arguments, its selector, and its rules.
+
+A framework's `SelectCheckpoint` only adds where the values come from, how the state of the training is saved, and how a
+training is stopped.
+"""
+
+import inspect
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+from mpcs_torch.errors import MpcsError, did_you_mean, quoted
+from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.learning.checkpoint_selector import ARGUMENTS_OF_UPDATE
+from mpcs_torch.learning.ranks import from_first_rank, wait_for_all_ranks
+
+
+class ArgumentsError(MpcsError, TypeError):
+    """The arguments of a `SelectCheckpoint` do not fit together, or belong to that of another framework."""
+
+
+class TrainedTwiceError(MpcsError, RuntimeError):
+    """A second training would be mixed with the first in one `CheckpointSelector`."""
+
+
+def make_selector(
+    selector_or_folder: CheckpointSelector | str | Path, rule: SelectionRule | None, options: Mapping[str, Any]
+) -> CheckpointSelector:
+    """Return the selector, or create one on the folder with ``rule`` and ``options``.
+
+    Raises:
+        ArgumentsError: If an argument has a wrong type, is unknown, or cannot change the selector.
+        ValueError, FileExistsError: In the same cases as `CheckpointSelector`.
+    """
+    if isinstance(selector_or_folder, CheckpointSelector):
+        extra = ["rule"] if rule is not None else list(options)
+        if extra:
+            raise ArgumentsError(f"{extra[0]} must be an argument of the CheckpointSelector, not of SelectCheckpoint.")
+        return selector_or_folder
+    if not isinstance(selector_or_folder, str | Path):
+        got = quoted(selector_or_folder)
+        raise ArgumentsError(f"selector_or_folder must be a CheckpointSelector or a folder, but got {got}.")
+    if not isinstance(rule, SelectionRule):
+        raise ArgumentsError(f"rule must be a SelectionRule if the first argument is a folder, but got {quoted(rule)}.")
+    known = inspect.signature(CheckpointSelector).parameters
+    for name in options:
+        if name not in known:
+            question = did_you_mean(name, known)
+            reason = question or f"the options are those of CheckpointSelector, {', '.join(list(known)[2:])}."
+            raise ArgumentsError(f"SelectCheckpoint has no argument {name!r} in this framework: {reason}")
+    return CheckpointSelector(selector_or_folder, rule, **options)
+
+
+class CheckpointCallback:
+    """The base of the classes `SelectCheckpoint`: it passes the values of an epoch to a `CheckpointSelector`.
+
+    Args:
+        selector_or_folder: The selector, or the folder of a new one.
+        rule: The rule of a new selector.
+        **options: The other arguments of a new `CheckpointSelector`.
+
+    Attributes:
+        selector: The selector. It records one training: another training needs another `SelectCheckpoint`.
+    """
+
+    remedy: ClassVar[str] = ""
+    """What to do if the values of an epoch lack a metric of the rule: the end of the error message."""
+    selector: CheckpointSelector
+
+    def __init__(
+        self, selector_or_folder: CheckpointSelector | str | Path, rule: SelectionRule | None = None, **options: Any
+    ) -> None:
+        self.selector = make_selector(selector_or_folder, rule, options)
+
+    _has_recorded = _has_recorded_earlier = False
+    """Whether this callback has recorded epochs of this training, and of an earlier one."""
+    _is_new = True
+    """Whether this training does not continue another one, which may have nothing left to do."""
+
+    def begin_training(self, *, is_new: bool) -> None:
+        """Begin a training: ``is_new`` if it starts with the first step, and does not continue an earlier one.
+
+        Raises:
+            TrainedTwiceError: If ``is_new``, and this callback has recorded another training.
+        """
+        self._has_recorded_earlier = self._has_recorded_earlier or self._has_recorded
+        self._has_recorded, self._is_new = False, is_new
+        if is_new and self._has_recorded_earlier:
+            raise TrainedTwiceError(
+                f"this SelectCheckpoint has recorded the epochs of another training in {self.selector.folder}: "
+                "create a new one with an empty folder for each training, or continue the first."
+            )
+
+    def record(
+        self,
+        state: Callable[[], object],
+        *,
+        epoch: int,
+        values: Mapping[str, Any],
+        others: Mapping[str, float] | None = None,
+    ) -> bool:
+        """Update the selector; return whether the training should stop.
+
+        All ranks must call this method. They use the values of rank 0, and wait until it has written the checkpoint.
+
+        Args:
+            state: A function that returns the state to save.
+            epoch: The number of the epoch.
+            values: All values by name, of which those of the rule are recorded.
+            others: Values that are recorded, too. Default: none.
+        """
+        recorded = self.selector.rule.values_in(values, self.remedy)
+        recorded |= {name: value for name, value in (others or {}).items() if name not in ARGUMENTS_OF_UPDATE}
+        self.selector.update(state, epoch=epoch, **from_first_rank(recorded))
+        wait_for_all_ranks()
+        self._has_recorded = True
+        return self.selector.should_stop
+
+    def end_training(self) -> None:
+        """Warn if a new training has recorded no epoch."""
+        if self._is_new and not self._has_recorded:
+            warnings.warn(
+                f"SelectCheckpoint has recorded no epoch in {self.selector.folder}, because no evaluation with the "
+                f"metrics {', '.join(self.selector.rule.metrics)} has run",
+                stacklevel=2,
+            )

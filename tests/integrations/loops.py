@@ -1,0 +1,379 @@
+"""The same training in six frameworks, for `test_situations`: scripted scores, so that each situation is exact.
+
+The model counts its training batches, so a checkpoint shows of which epoch it is. The score of an epoch is read from a
+list, and an epoch can crash. Each function of `LOOPS` trains, and returns what a user sees afterwards.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule
+from tests.integrations.quiet import Trainer as LightningTrainer
+from tests.integrations.quiet import pl
+
+os.environ["HF_HUB_OFFLINE"] = "1"
+import skorch
+import skorch.callbacks
+from accelerate import Accelerator
+from ignite.engine import Engine, Events
+from transformers import PretrainedConfig, PreTrainedModel, TrainingArguments
+from transformers import Trainer as HuggingFaceTrainer
+from transformers.modeling_outputs import SequenceClassifierOutput
+
+from mpcs_torch.integrations import huggingface, ignite, lightning
+from mpcs_torch.integrations import skorch as with_skorch
+
+BATCHES, RATE = 2, 1.0
+"""The batches of an epoch, and the first learning rate."""
+NAME = "mine_loss"
+"""The name of the score; its end tells the Trainer of Hugging Face that lower is better."""
+RULE = SelectionRule(NAME, {NAME: "min"})
+
+
+class CrashError(RuntimeError):
+    """What ends a run that crashes."""
+
+
+@dataclass
+class Script:
+    """The scores of the epochs, and what else happens."""
+
+    scores: Sequence[float]
+    folder: Path
+    """A folder for the files of the framework itself."""
+    crash_in: int | None = None
+    """The index of the epoch that crashes."""
+    resume: bool = False
+    """Whether the framework continues a run that crashed."""
+    callbacks: int = 1
+    validates: bool = True
+    logged: str = NAME
+    rule: SelectionRule = RULE
+    second_set: str | None = None
+    """The name under which the score of a second validation set is logged; this score is 1 minus the first."""
+    fits: int = 1
+    """The number of times that the same objects are trained."""
+    rates: list[float] = field(default_factory=list)
+    """The learning rate with which each epoch was trained."""
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def epochs(self) -> int:
+        return len(self.scores)
+
+    def values(self, model: "Counter") -> dict[str, float]:
+        """Return the scores by name, as a framework without rules for names has them."""
+        values = {self.logged: model.score()}
+        return values if self.second_set is None else {**values, self.second_set: 1 - model.score()}
+
+
+class Counter(nn.Module):
+    """A model that counts its training batches."""
+
+    batches: Tensor
+
+    def __init__(self, script: Script) -> None:
+        super().__init__()
+        self.layer, self.script = nn.Linear(1, 2), script
+        self.register_buffer("batches", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        if self.training:
+            self.batches += 1
+            if self.script.crash_in is not None and int(self.batches) > self.script.crash_in * BATCHES:
+                raise CrashError
+        logits: Tensor = self.layer(inputs)
+        return logits
+
+    def score(self) -> float:
+        return self.script.scores[int(self.batches) // BATCHES - 1]
+
+
+def epoch_of(state: dict[str, Any]) -> int:
+    """Return the index of the epoch whose weights ``state`` has."""
+    (batches,) = [value for name, value in state.items() if name.endswith("batches")]
+    return int(batches) // BATCHES - 1
+
+
+def trained_weights(selector: CheckpointSelector) -> int:
+    """Return the index of the epoch whose weights the best checkpoint has."""
+    state = selector.load_best()
+    for name in ("state_dict", "model", "module"):
+        state = state.get(name, state)
+    return epoch_of(state)
+
+
+def data() -> DataLoader[Any]:
+    return DataLoader(TensorDataset(torch.ones(2 * BATCHES, 1), torch.zeros(2 * BATCHES, dtype=torch.int64)), 2)
+
+
+def folders(script: Script) -> list[Path]:
+    return [script.folder / f"best-{place}" for place in range(script.callbacks)]
+
+
+def plain(script: Script) -> list[CheckpointSelector]:
+    model = Counter(script)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    parts = {"model": model, "optimizer": optimizer, "scheduler": MPCSLR(optimizer)}
+    selectors = [CheckpointSelector(folder, script.rule, **script.options) for folder in folders(script)]
+    begin = 0
+    if script.resume and selectors[0].last_epoch is not None:
+        begin = selectors[0].last_epoch + 1
+        for name, part in parts.items():
+            part.load_state_dict(selectors[0].load(begin - 1)[name])
+    for _ in range(script.fits):
+        for epoch in range(begin, script.epochs):
+            if any(selector.should_stop for selector in selectors):
+                break
+            script.rates.append(optimizer.param_groups[0]["lr"])
+            for inputs, target in data():
+                optimizer.zero_grad()
+                nn.functional.cross_entropy(model(inputs), target).backward()
+                optimizer.step()
+            if not script.validates:
+                continue
+            parts["scheduler"].step(model.score())  # type: ignore[operator]
+            for selector in selectors:
+                state = {name: part.state_dict() for name, part in parts.items()}
+                selector.update(state, epoch=epoch, **script.values(model))
+    return selectors
+
+
+def with_accelerate(script: Script) -> list[CheckpointSelector]:
+    accelerator = Accelerator(cpu=True)
+    model = Counter(script)
+    optimizer, loader = torch.optim.SGD(model.parameters(), lr=RATE), data()
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    scheduler = MPCSLR(optimizer)
+    accelerator.register_for_checkpointing(scheduler)
+    selectors = [CheckpointSelector(folder, script.rule, **script.options) for folder in folders(script)]
+    begin = 0
+    if script.resume and selectors[0].last_epoch is not None:
+        begin = selectors[0].last_epoch + 1
+        accelerator.load_state(str(script.folder / "state"))
+    for _ in range(script.fits):
+        for epoch in range(begin, script.epochs):
+            if any(selector.should_stop for selector in selectors):
+                break
+            script.rates.append(optimizer.param_groups[0]["lr"])
+            for inputs, target in loader:
+                optimizer.zero_grad()
+                accelerator.backward(nn.functional.cross_entropy(model(inputs), target))
+                optimizer.step()
+            if not script.validates:
+                continue
+            score = accelerator.unwrap_model(model).score()
+            scheduler.step(score)
+            accelerator.save_state(str(script.folder / "state"))
+            for selector in selectors:
+                values = script.values(accelerator.unwrap_model(model))
+                selector.update(accelerator.unwrap_model(model).state_dict, epoch=epoch, **values)
+    accelerator.free_memory()
+    return selectors
+
+
+class Module(pl.LightningModule):  # type: ignore[misc, name-defined]
+    def __init__(self, script: Script) -> None:
+        super().__init__()
+        self.net, self.script = Counter(script), script
+
+    def training_step(self, batch: list[Tensor], index: int) -> Tensor:
+        if index == 0:
+            self.script.rates.append(self.trainer.optimizers[0].param_groups[0]["lr"])
+        return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
+
+    def validation_step(self, batch: list[Tensor], index: int, dataloader_idx: int = 0) -> None:
+        if dataloader_idx == 0:
+            self.log(self.script.logged, self.net.score(), add_dataloader_idx=False)
+        else:
+            self.log("set", 1 - self.net.score())
+
+    def configure_optimizers(self) -> Any:
+        optimizer = torch.optim.SGD(self.parameters(), lr=RATE)
+        scheduler = {"scheduler": MPCSLR(optimizer), "monitor": self.script.logged, "strict": False}
+        return {"optimizer": optimizer, "lr_scheduler": scheduler}
+
+
+def with_lightning(script: Script) -> list[CheckpointSelector]:
+    callbacks = [lightning.SelectCheckpoint(folder, script.rule, **script.options) for folder in folders(script)]
+    module = Module(script)
+    for _ in range(script.fits):
+        trainer = LightningTrainer(max_epochs=script.epochs, callbacks=callbacks)
+        resumed = callbacks[0].last_model_path if script.resume else None
+        validation = [data(), data()] if script.second_set else data()
+        trainer.fit(module, data(), validation if script.validates else None, ckpt_path=resumed or None)
+        if script.validates:
+            trainer.validate(module, data(), verbose=False)  # not another epoch
+    return [callback.selector for callback in callbacks]
+
+
+class Rows(Dataset[dict[str, Tensor]]):
+    def __init__(self, size: int = 2 * BATCHES) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> dict[str, Tensor]:
+        return {"inputs": torch.ones(1), "labels": torch.tensor(0)}
+
+
+class Pretrained(PreTrainedModel):
+    config_class = PretrainedConfig
+
+    def __init__(self, script: Script) -> None:
+        super().__init__(PretrainedConfig())
+        self.net, self.script = Counter(script), script
+
+    def forward(self, inputs: Tensor, labels: Tensor) -> SequenceClassifierOutput:
+        logits = self.net(inputs)
+        return SequenceClassifierOutput(loss=nn.functional.cross_entropy(logits, labels), logits=logits)
+
+
+class NotingTrainer(HuggingFaceTrainer):
+    def training_step(self, model: Any, *args: Any, **kwargs: Any) -> Tensor:
+        if int(model.net.batches) % BATCHES == 0:
+            model.script.rates.append(self.optimizer.param_groups[0]["lr"])
+        loss: Tensor = super().training_step(model, *args, **kwargs)
+        return loss
+
+
+def with_huggingface(script: Script) -> list[CheckpointSelector]:
+    callbacks = [huggingface.SelectCheckpoint(folder, script.rule, **script.options) for folder in folders(script)]
+    model = Pretrained(script)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    arguments = TrainingArguments(
+        output_dir=str(script.folder / "trainer"),
+        use_cpu=True,
+        report_to="none",
+        num_train_epochs=script.epochs,
+        per_device_train_batch_size=2,
+        eval_strategy="epoch" if script.validates else "no",
+        save_strategy="epoch",
+        max_grad_norm=0.0,
+        metric_for_best_model=f"first_{script.logged}" if script.second_set else script.logged,
+        disable_tqdm=True,
+        dataloader_pin_memory=False,
+        logging_strategy="no",
+    )
+    trainer = NotingTrainer(
+        model,
+        arguments,
+        train_dataset=Rows(),
+        eval_dataset={"first": Rows(), "second": Rows(2)} if script.second_set else Rows(),
+        compute_metrics=lambda rows: {
+            script.logged: model.net.score() if len(rows.label_ids) == 2 * BATCHES else 1 - model.net.score()
+        },
+        callbacks=callbacks,
+        optimizers=(optimizer, MPCSLR(optimizer)),
+    )
+    for _ in range(script.fits):
+        trainer.train(resume_from_checkpoint=script.resume or None)
+        if script.validates:
+            trainer.evaluate()  # not another epoch
+    return [callback.selector for callback in callbacks]
+
+
+def with_ignite(script: Script) -> list[CheckpointSelector]:
+    model = Counter(script)
+    optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+    scheduler = MPCSLR(optimizer)
+
+    def step(engine: Engine, batch: list[Tensor]) -> None:
+        model.train()
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(batch[0]), batch[1]).backward()
+        optimizer.step()
+
+    trainer, evaluator = Engine(step), Engine(lambda engine, batch: model.eval())
+    parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "trainer": trainer}
+
+    @trainer.on(Events.EPOCH_STARTED)
+    def note() -> None:
+        script.rates.append(optimizer.param_groups[0]["lr"])
+
+    @evaluator.on(Events.COMPLETED)
+    def measure() -> None:
+        evaluator.state.metrics.update(script.values(model))
+        scheduler.step(model.score())
+
+    def state() -> dict[str, Any]:
+        return {name: part.state_dict() for name, part in parts.items()}
+
+    handlers = [
+        ignite.SelectCheckpoint(folder, script.rule, state=state, trainer=trainer, **script.options)
+        for folder in folders(script)
+    ]
+    for handler in handlers:
+        evaluator.add_event_handler(Events.COMPLETED, handler)
+    if script.validates:
+        trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: evaluator.run(data()))
+    if script.resume and handlers[0].selector.last_epoch is not None:
+        saved = handlers[0].selector.load(handlers[0].selector.last_epoch)
+        for name, part in parts.items():
+            part.load_state_dict(saved[name])
+    for _ in range(script.fits):
+        trainer.run(data(), max_epochs=script.epochs)
+    return [handler.selector for handler in handlers]
+
+
+class Noting(skorch.callbacks.Callback):
+    def on_epoch_begin(self, net: Any, **kwargs: Any) -> None:
+        net.module_.script.rates.append(net.optimizer_.param_groups[0]["lr"])
+
+
+def in_skorch(script: Script) -> list[CheckpointSelector]:
+    inputs, target = data().dataset.tensors  # type: ignore[attr-defined]
+    selecting = [with_skorch.SelectCheckpoint(folder, script.rule, **script.options) for folder in folders(script)]
+    own = skorch.callbacks.Checkpoint(monitor=None, dirname=script.folder / "own")
+    score = skorch.callbacks.EpochScoring(
+        lambda net, X, y: net.module_.score(), use_caching=False, on_train=True, name=script.logged
+    )
+    second = skorch.callbacks.EpochScoring(
+        lambda net, X, y: 1 - net.module_.score(), use_caching=False, on_train=True, name=script.second_set
+    )
+    callbacks = [
+        ("note", Noting()),
+        *([("second", second)] if script.second_set else []),
+        *([("score", score)] if script.validates else []),
+        *([("rate", skorch.callbacks.LRScheduler(MPCSLR, monitor=script.logged))] if script.validates else []),
+        ("own", own),
+        *((f"best_{place}", each) for place, each in enumerate(selecting)),
+        *([("resume", skorch.callbacks.LoadInitState(own))] if script.resume else []),
+    ]
+    net = skorch.NeuralNetClassifier(
+        Counter,
+        module__script=script,
+        criterion=nn.CrossEntropyLoss,
+        optimizer=torch.optim.SGD,
+        lr=RATE,
+        batch_size=2,
+        train_split=None,
+        verbose=0,
+        classes=[0, 1],
+        callbacks=callbacks,
+        callbacks__print_log=None,
+    )
+    finished = len(skorch.history.History.from_file(own.f_history_)) if script.resume else 0
+    net.set_params(max_epochs=script.epochs - finished)
+    for _ in range(script.fits):
+        net.fit(inputs, target)
+    return [callback.selector for callback in selecting]
+
+
+Loop = Callable[[Script], list[CheckpointSelector]]
+LOOPS: dict[str, Loop] = {
+    "plain": plain,
+    "Accelerate": with_accelerate,
+    "Lightning": with_lightning,
+    "Hugging Face": with_huggingface,
+    "Ignite": with_ignite,
+    "skorch": in_skorch,
+}

@@ -1,0 +1,12 @@
+"""Lightning without its warnings, logs and progress bars."""
+
+import logging
+import warnings
+from functools import partial
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # its own deprecations
+    import pytorch_lightning as pl
+
+logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
+Trainer = partial(pl.Trainer, accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
