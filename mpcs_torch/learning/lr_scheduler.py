@@ -184,6 +184,10 @@ class MPCSLR(ReduceLROnPlateau):
         """The ``initial_lr`` of each parameter group. If a group has none, it is first set to the current rate."""
         return [float(group.setdefault("initial_lr", _rate(group))) for group in self.optimizer.param_groups]
 
+    def get_last_lr(self) -> list[float]:  # type: ignore[override]  # floats also of rates that are tensors
+        """Return the current learning rate of each parameter group."""
+        return [_rate(group) for group in self.optimizer.param_groups]
+
     @property
     def total_steps(self) -> int:
         """Always raise an error. With several processes, the error stops a loop in the library Accelerate.

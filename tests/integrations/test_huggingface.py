@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import optuna
 import pytest
 import torch
 from sklearn.metrics import accuracy_score, f1_score
@@ -14,6 +15,7 @@ from torch.utils.data import Dataset
 
 from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.learning.selection import MissingMetricError
 from mpcs_torch.metrics import Accuracy, ClassErrorRates, MacroF1
 from tests.integrations import plain_loop as plain
 
@@ -257,11 +259,73 @@ def test_evaluations_between_epochs_are_numbered_by_step(tmp_path: Path) -> None
     assert [epoch.number for epoch in selector.epochs] == [4, 8, 12]
 
 
-def test_a_metric_that_the_evaluation_lacks_is_named(tmp_path: Path) -> None:
-    selector = CheckpointSelector(tmp_path / "selector", SelectionRule("mpcs", {"mpcs": "min"}))
-    trainer = trainer_in(tmp_path / "trainer", SelectCheckpoint(selector), num_train_epochs=1, save_strategy="no")
-    with pytest.raises(ValueError, match=r"needs the metric mpcs, but got .*eval_mpcs_loss.* from the evaluation"):
+def test_one_set_that_lacks_a_metric_is_told_before_the_next_step(tmp_path: Path) -> None:
+    best = SelectCheckpoint(tmp_path / "selector", SelectionRule("mpcs", {"mpcs": "min"}))
+    trainer = trainer_in(tmp_path / "trainer", best, num_train_epochs=3, save_strategy="no")
+    with pytest.raises(
+        MissingMetricError, match=r"needs the metric mpcs, but got .*eval_mpcs_loss.* from the evaluation"
+    ):
         trainer.train()
+    assert trainer.state.epoch == 1
+
+
+@pytest.mark.parametrize("name", ["clean_mpcs_loss", "eval_noisy_mpcs_loss"])
+@pytest.mark.parametrize("both", [False, True])
+def test_of_several_evaluation_sets_those_of_the_rule_are_recorded(tmp_path: Path, name: str, both: bool) -> None:
+    directions: Any = {name: "min", "clean_accuracy": "max", "noisy_accuracy": "max"} if both else {name: "min"}
+    settings = {"metric_for_best_model": name, "load_best_model_at_end": True}
+    best = SelectCheckpoint(tmp_path / "selector", SelectionRule(name, directions))
+    trainer = trainer_in(tmp_path / "trainer", best, **settings)
+    valid = plain.data()[1]
+    trainer.eval_dataset = {"clean": Rows(valid, 30), "noisy": Rows(valid, 11)}
+    trainer.train()
+    assert best.selector.best is not None
+    assert len(best.selector.epochs) == plain.EPOCHS
+    assert trainer.state.best_metric == best.selector.best.values[name]
+    loaded = trainer.model.state_dict()
+    assert all(torch.equal(loaded[key], value) for key, value in best.selector.load_best().items())
+
+
+@pytest.mark.parametrize("size", [1, 5, 30])
+@pytest.mark.parametrize("settings", [{"eval_do_concat_batches": False}, {"batch_eval_metrics": True}])
+def test_batches_that_are_not_concatenated_give_the_same_values(
+    tmp_path: Path, size: int, settings: dict[str, Any]
+) -> None:
+    usual, parts = (trainer_in(tmp_path, **given) for given in ({}, settings))
+    rows = Rows(plain.data()[1], size)
+    values, again = usual.evaluate(rows), parts.evaluate(rows)
+    for name in ("eval_mpcs_loss", "eval_accuracy"):
+        assert again[name] == pytest.approx(values[name], rel=1e-12)
+
+
+def test_batches_with_several_outputs_and_kinds_of_labels() -> None:
+    logits, labels = torch.randn(4, 3), torch.tensor([0, 1, 2, 0])
+    compute = compute_metrics({"accuracy": Accuracy(3)})
+    parts = [((logits[rows].numpy(), None), labels[rows].numpy()) for rows in ([0, 1, 2], [3])]
+    batches = EvalPrediction([outputs for outputs, _ in parts], [target for _, target in parts])  # type: ignore[arg-type]
+    assert compute(batches) == compute(EvalPrediction(logits.numpy(), labels.numpy()))
+    with pytest.raises(HuggingFaceError, match="label_names must name one kind of labels, but the Trainer has 2"):
+        compute(EvalPrediction(logits.numpy(), (labels.numpy(), labels.numpy())))
+
+
+def test_each_trial_of_a_search_has_a_selector_of_its_own(tmp_path: Path) -> None:
+    best = SelectCheckpoint(tmp_path / "selector", plain.rule(mpcs="mpcs_loss"), patience=9)
+    trainer = trainer_in(tmp_path / "trainer", best)
+    trainer.model_init, trainer.optimizer, trainer.lr_scheduler = lambda trial: Classifier(), None, None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    found = trainer.hyperparameter_search(
+        lambda trial: {"num_train_epochs": trial.suggest_int("num_train_epochs", 1, 3)},
+        compute_objective=lambda metrics: metrics["eval_mpcs_loss"],
+        n_trials=3,
+        sampler=optuna.samplers.GridSampler({"num_train_epochs": [1, 2, 3]}, seed=0),
+        backend="optuna",
+        direction="minimize",
+    )
+    runs = [CheckpointSelector.open(tmp_path / "selector" / f"run-{number}") for number in range(3)]
+    assert sorted(len(run.epochs) for run in runs) == [1, 2, 3]
+    assert len(runs[int(found.run_id)].epochs) == found.hyperparameters["num_train_epochs"]
+    assert best.selector.folder == runs[-1].folder
+    assert {run.patience for run in runs} == {9}
 
 
 def test_names_end_in_loss_if_and_only_if_lower_is_better() -> None:

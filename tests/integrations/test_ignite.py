@@ -30,7 +30,7 @@ from torchmetrics.classification import (
 
 from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.integrations.ignite import IgniteError, SelectCheckpoint, TorchMetric
-from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.learning import CheckpointSelector
 from mpcs_torch.metrics import Accuracy, MacroF1, RiskCoverageArea
 from tests.integrations import plain_loop as plain
 
@@ -158,16 +158,6 @@ def test_each_usage_is_that_of_a_metric_of_ignite(usage: type[MetricUsage]) -> N
         assert metrics.get("ours") == metrics.get("theirs") == metrics.get("of collection")
         assert metrics.get("our average") == metrics.get("their average")
     assert "ours" in engine.state.metrics
-
-
-def test_a_metric_that_is_not_attached_is_named(tmp_path: Path) -> None:
-    selector = CheckpointSelector(tmp_path, SelectionRule("mpcs", {"mpcs": "min"}))
-    evaluator = Engine(lambda engine, batch: batch)
-    evaluator.add_event_handler(
-        Events.COMPLETED, SelectCheckpoint(selector, state=dict, trainer=Engine(lambda *_: None))
-    )
-    with pytest.raises(ValueError, match="the rule needs the metric mpcs, but got nothing: attach it to the evaluator"):
-        evaluator.run([0])
 
 
 @pytest.mark.parametrize("other", [MulticlassF1Score(3), MulticlassAccuracy(4), MulticlassConfusionMatrix(3)])

@@ -2,36 +2,34 @@
 
 import functools
 import importlib
-import logging
+import os
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, TensorDataset
 
 from mpcs_torch import MetaPatternConcernScore, WithInterval, evaluate
+from mpcs_torch.integrations import lightning
+from mpcs_torch.integrations.lightning import NoValidationError, SelectCheckpoint
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.learning.selection import MissingMetricError
 from tests.integrations import plain_loop as plain
+from tests.integrations.quiet import Trainer, pl
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its own deprecations
-    import pytorch_lightning as pl
-
-    from mpcs_torch.integrations import lightning
-    from mpcs_torch.integrations.lightning import SelectCheckpoint
+EMAWeightAveraging, WeightAveraging = pl.callbacks.EMAWeightAveraging, pl.callbacks.WeightAveraging
+ModelCheckpoint = pl.callbacks.ModelCheckpoint
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*does not have many workers"),
     pytest.mark.filterwarnings("ignore:.*logging interval"),
     pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning"),
 ]
-logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
 
 
 class Classifier(pl.LightningModule):
@@ -77,16 +75,10 @@ def fit(
     ckpt_path: Path | None = None,
     **given: Any,
 ) -> tuple[Any, pl.Trainer]:
-    settings = {
-        "accelerator": "cpu",
-        "logger": False,
-        "enable_checkpointing": any(isinstance(each, pl.callbacks.Checkpoint) for each in callbacks),
-        "enable_progress_bar": False,
-        "enable_model_summary": False,
-        **given,
-    }
+    has_files = any(isinstance(each, pl.callbacks.Checkpoint) for each in callbacks)
+    settings = {"max_epochs": epochs, "enable_checkpointing": has_files, **given}
     model = Classifier() if model is None else model
-    trainer = pl.Trainer(max_epochs=epochs, callbacks=[Rates(), *callbacks], **settings)
+    trainer = Trainer(callbacks=[Rates(), *callbacks], **settings)
     train, valid = (DataLoader(split, plain.BATCH) for split in plain.data())
     trainer.fit(model, train, valid, ckpt_path=ckpt_path, weights_only=True if ckpt_path else None)
     return model, trainer
@@ -101,28 +93,6 @@ def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: P
     weights = {name.removeprefix("net."): value for name, value in selector.load_best()["state_dict"].items()}
     scores = [epoch.values["mpcs"] for epoch in selector.epochs]
     plain.assert_same(expected, selector, weights, model.rates, scores)
-
-
-def test_a_kept_checkpoint_resumes_the_run_and_loads_as_a_module(tmp_path: Path) -> None:
-    expected = plain.plain_loop(tmp_path / "plain")
-    best = SelectCheckpoint(tmp_path / "first", plain.rule(), keep_last=True)
-    fit(best, epochs=3)
-    selector = best.selector
-    assert selector.epochs[-1].file is not None
-    last = selector.folder / selector.epochs[-1].file
-    second = SelectCheckpoint(tmp_path / "second", plain.rule())
-    model, _ = fit(second, ckpt_path=last)
-    resumed = second.selector
-    assert model.rates == pytest.approx(expected.rates[2:])
-    assert [epoch.values["mpcs"] for epoch in resumed.epochs][-3:] == pytest.approx(expected.scores[3:])
-    restored = Classifier.load_from_checkpoint(last, weights_only=True)
-    assert restored.state_dict().keys() == model.state_dict().keys()
-
-
-def test_a_metric_that_is_not_logged_is_named(tmp_path: Path) -> None:
-    rule = SelectionRule("val_mpcs", {"val_mpcs": MetaPatternConcernScore})
-    with pytest.raises(ValueError, match=r"needs the metric val_mpcs, but got mpcs, accuracy.*: log it in valid"):
-        fit(SelectCheckpoint(tmp_path, rule), epochs=1)
 
 
 def test_all_that_is_logged_is_recorded_beside_checkpoints_of_lightning(tmp_path: Path) -> None:
@@ -149,9 +119,125 @@ def test_metrics_of_an_epoch_are_not_mixed_with_those_of_training_in_the_epoch_b
     best = SelectCheckpoint(tmp_path / "a", plain.rule())
     fit(best, model=Told(), epochs=3)
     assert [set(epoch.values) for epoch in best.selector.epochs] == [{"mpcs", "accuracy"}] * 3
-    late = SelectCheckpoint(tmp_path / "b", SelectionRule("train_loss", {"train_loss": "min"}))
-    with pytest.raises(ValueError, match=r"needs the metric train_loss, but got mpcs, accuracy.*: log it in valid"):
-        fit(late, model=Told(), epochs=3)
+    rule = SelectionRule("train_loss", {"train_loss": "min"})
+    with pytest.raises(
+        MissingMetricError, match=r"needs the metric train_loss, but got mpcs, acc.*save_on_train_epoch_end"
+    ):
+        fit(SelectCheckpoint(tmp_path / "b", rule), model=Told(), epochs=3)
+
+
+def test_values_of_training_are_those_that_model_checkpoint_finds(tmp_path: Path) -> None:
+    rule, settings = SelectionRule("train_loss", {"train_loss": "min"}), {"save_on_train_epoch_end": True}
+    best, model = SelectCheckpoint(tmp_path / "best", rule, **settings), Told()
+    usual = pl.callbacks.ModelCheckpoint(tmp_path / "usual", monitor="train_loss", **settings)
+    fit(best, usual, model=model, epochs=3)
+    assert [epoch.number for epoch in best.selector.epochs] == [0, 1, 2]
+    assert set(best.selector.epochs[0].values) >= {"train_loss", "mpcs", "accuracy"}
+    assert best.best_model_score == pytest.approx(float(usual.best_model_score))
+    weights, theirs = (
+        torch.load(path, weights_only=True)["state_dict"] for path in (best.best_model_path, usual.best_model_path)
+    )
+    assert all(torch.equal(weights[name], value) for name, value in theirs.items())
+
+
+class WithConstantRate(Told):
+    """Its rate needs no score."""
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), lr=plain.RATE)
+
+
+class WithoutValidation(WithConstantRate):
+    validation_step = None
+
+
+@pytest.mark.filterwarnings("ignore:You passed in a `val_dataloader`")
+def test_without_validation_values_of_training_are_recorded(tmp_path: Path) -> None:
+    best = SelectCheckpoint(tmp_path, SelectionRule("train_loss", {"train_loss": "min"}), patience=1)
+    fit(best, model=WithoutValidation(), epochs=3)
+    assert len(best.selector.epochs) >= 2
+
+
+def test_a_trainer_that_never_validates_is_refused_before_it_trains(tmp_path: Path) -> None:
+    best = SelectCheckpoint(tmp_path, plain.rule())
+    settings = {"model": WithConstantRate(), "check_val_every_n_epoch": 4}
+    with pytest.raises(NoValidationError):
+        fit(best, epochs=3, **settings)
+    with pytest.warns(UserWarning, match="SelectCheckpoint has recorded no epoch"):
+        fit(best, epochs=4, max_steps=7, **settings)
+    fit(best, epochs=4, fast_dev_run=True, **settings)
+    fit(best, epochs=4, **settings)
+    assert [epoch.number for epoch in best.selector.epochs] == [3]
+
+
+@pytest.mark.filterwarnings("ignore:.*(was called without a model|with multiple `ModelCheckpoint`)")
+@pytest.mark.parametrize("beside", [[], [ModelCheckpoint], [ModelCheckpoint, SelectCheckpoint]])
+@pytest.mark.parametrize("call", ["test", "validate"])
+def test_the_best_checkpoint_is_that_of_the_trainer(tmp_path: Path, beside: list[Any], call: str) -> None:
+    best = SelectCheckpoint(tmp_path / "best", plain.rule())
+    others = [
+        kind(tmp_path / "other", plain.rule()) if kind is SelectCheckpoint else kind(tmp_path / "usual", monitor="mpcs")
+        for kind in beside
+    ]
+    model, trainer = fit(best, *others)
+    model.test_step = model.validation_step
+    picked = best.selector.best
+    assert picked is not None
+    assert picked.number < plain.EPOCHS - 1, "else the last weights would do"
+    for path in ("best", best.best_model_path, None):
+        given = None if path is None else model  # without a model, the Trainer takes the best checkpoint
+        measure = getattr(trainer, call)
+        (values,) = measure(given, DataLoader(plain.data()[1], plain.BATCH), ckpt_path=path, verbose=False)
+        assert values["mpcs"] == pytest.approx(picked.values["mpcs"])
+    assert trainer.checkpoint_callback is best
+    assert best.best_model_score == picked.values["mpcs"]
+    restored = Classifier.load_from_checkpoint(best.best_model_path, weights_only=True)
+    assert restored.state_dict().keys() == model.state_dict().keys()
+
+
+class TwoSets(Classifier):
+    """Logs one metric for each of two validation sets."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.second, self.options = nn.ModuleDict(plain.metrics()), options
+
+    def validation_step(self, batch: list[Tensor], index: int, dataloader_idx: int = 0) -> None:
+        metric = (self.metrics, self.second)[dataloader_idx]["mpcs"]
+        metric.update(self.net(batch[0]), batch[1])
+        name = "mpcs" if self.options["add_dataloader_idx"] else f"mpcs_{dataloader_idx}"
+        self.log(name, metric, on_epoch=True, **self.options)
+
+    def configure_optimizers(self) -> Any:
+        return torch.optim.SGD(self.parameters(), lr=plain.RATE)
+
+
+@pytest.mark.parametrize(
+    ("adds", "name"), [(True, "mpcs/dataloader_idx_1"), (False, "mpcs_1"), (True, "mpcs/dataloader_idx_0")]
+)
+def test_names_of_several_dataloaders_are_those_of_model_checkpoint(tmp_path: Path, adds: bool, name: str) -> None:
+    best = SelectCheckpoint(tmp_path / "best", SelectionRule(name, {name: "min"}))
+    usual = pl.callbacks.ModelCheckpoint(tmp_path / "usual", monitor=name)
+    train, valid = plain.data()
+    trainer = Trainer(max_epochs=3, callbacks=[best, usual])
+    loaders = [DataLoader(part, plain.BATCH) for part in (valid, TensorDataset(*(part[:20] for part in valid.tensors)))]
+    trainer.fit(TwoSets(add_dataloader_idx=adds), DataLoader(train, plain.BATCH), loaders)
+    assert best.best_model_score == pytest.approx(float(usual.best_model_score))
+    assert len(best.selector.epochs[0].values) == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*(You're using the WeightAveraging|was not created with)")
+@pytest.mark.parametrize("averaging", [EMAWeightAveraging, WeightAveraging])
+def test_averaged_weights_are_kept_as_they_were_validated(tmp_path: Path, averaging: Any) -> None:
+    settings = {"decay": 0.5} if averaging is EMAWeightAveraging else {}
+    best = SelectCheckpoint(tmp_path, SelectionRule("mpcs", {"mpcs": "min"}))
+    fit(averaging(**settings), best, epochs=4)
+    assert best.selector.best is not None
+    model = Classifier()
+    model.load_state_dict(best.selector.load_best()["state_dict"])
+    inputs, target = plain.data()[1].tensors
+    score = plain.metrics()["mpcs"](model.net(inputs), target)
+    assert float(score) == pytest.approx(best.selector.best.values["mpcs"])
 
 
 def test_the_three_lines_of_the_page_go_on_with_a_run_that_was_cut_off(
@@ -163,10 +249,9 @@ def test_the_three_lines_of_the_page_go_on_with_a_run_that_was_cut_off(
     monkeypatch.chdir(tmp_path)
     expected = plain.plain_loop(tmp_path / "plain")
     train, validation = (DataLoader(split, plain.BATCH) for split in plain.data())
-    quiet = {"accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False}
 
     def trainer(epochs: int, callbacks: list[pl.Callback], max_epochs: int) -> pl.Trainer:
-        return pl.Trainer(**quiet, max_epochs=min(epochs, max_epochs), callbacks=callbacks)
+        return Trainer(max_epochs=min(epochs, max_epochs), callbacks=callbacks)
 
     for epochs in (2, 4, plain.EPOCHS):  # twice cut off
         names = {
@@ -216,17 +301,31 @@ def test_the_package_lightning_serves_where_pytorch_lightning_is_missing(monkeyp
         importlib.reload(lightning)
 
 
-def fit_in_two_processes(folder: Path) -> None:
-    best = SelectCheckpoint(folder, SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore}))
-    _, trainer = fit(best, epochs=3, strategy="ddp_fork", devices=2)
+def fit_in_two_processes(folder: Path, strategy: str) -> None:
+    """Train with the ranks' own values, which differ, and look at the parent's callbacks afterwards."""
+    rule = SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore})
+    callbacks = [SelectCheckpoint(folder / name, rule, patience=2) for name in ("first", "second")]
+    _, trainer = fit(*callbacks, epochs=3, strategy=strategy, devices=2)
     assert trainer.world_size == 2
+    for callback in callbacks:
+        assert [epoch.number for epoch in callback.selector.epochs] == [0, 1, 2]
+        assert callback.selector.best is not None
+        assert Path(callback.best_model_path).name == callback.selector.best.file
+    trainer.validate(Classifier(), DataLoader(plain.data()[1], plain.BATCH), ckpt_path="best", verbose=False)
 
 
 @pytest.mark.slow
-def test_of_two_processes_the_first_writes_and_the_others_wait(tmp_path: Path) -> None:
-    code = f"import pathlib; from {__name__} import fit_in_two_processes as fit; fit(pathlib.Path({str(tmp_path)!r}))"
+@pytest.mark.parametrize("strategy", ["ddp_fork", "ddp_spawn"])
+def test_of_two_processes_the_first_writes_and_the_parent_sees_it(tmp_path: Path, strategy: str) -> None:
+    call = f"fit_in_two_processes(pathlib.Path({str(tmp_path)!r}), {strategy!r})"
+    code = f"import pathlib; from {__name__} import fit_in_two_processes\nif __name__ == '__main__': {call}"
+    (tmp_path / "script.py").write_text(code)  # spawned processes import it
     # In a process of its own, because one that has used autograd cannot be forked.
-    subprocess.run([sys.executable, "-c", code], cwd=Path(__file__).parents[2], check=True, capture_output=True)
-    epochs = CheckpointSelector.open(tmp_path).epochs
-    assert [epoch.number for epoch in epochs] == [0, 1, 2]
-    assert sorted(path.name for path in tmp_path.glob("*.pt")) == [epoch.file for epoch in epochs if epoch.file]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    result = subprocess.run(
+        [sys.executable, tmp_path / "script.py"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    epochs = CheckpointSelector.open(tmp_path / "first").epochs
+    files = [epoch.file for epoch in epochs if epoch.file]
+    assert sorted(path.name for path in (tmp_path / "first").glob("*.pt")) == files

@@ -1,9 +1,7 @@
 """A run that Lightning resumes from any of its checkpoints has the learning rates of the unbroken one."""
 
 import itertools
-import logging
 import math
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,12 @@ from torch import Tensor, nn
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from torch.utils.data import DataLoader
 
+from mpcs_torch.integrations.lightning import SelectCheckpoint
 from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule
 from mpcs_torch.metrics import ExpectedConcern
+from tests.integrations.quiet import Trainer, pl
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its own deprecations
-    import pytorch_lightning as pl
-    from pytorch_lightning.callbacks import EarlyStopping, ModelCheckpoint
-
-    from mpcs_torch.integrations.lightning import SelectCheckpoint
+EarlyStopping, ModelCheckpoint = pl.callbacks.EarlyStopping, pl.callbacks.ModelCheckpoint
 
 pytestmark = [
     pytest.mark.filterwarnings(
@@ -30,7 +25,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*(is smaller than the logging interval|set `devices=1`|log on epoch level)"),
     pytest.mark.filterwarnings("ignore:ReduceLROnPlateau conditioned on metric mpcs:RuntimeWarning"),
 ]
-logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
 EPOCHS, BATCHES = 3, 4
 
 
@@ -82,11 +76,8 @@ class Net(pl.LightningModule):
 
 def fit(net: pl.LightningModule, *callbacks: pl.Callback, resume: Path | None = None, **options: Any) -> Any:
     torch.manual_seed(0)
-    settings = {"accelerator": "cpu", "logger": False, "enable_progress_bar": False, "enable_model_summary": False}
     has_files = any(isinstance(each, pl.callbacks.Checkpoint) for each in callbacks)
-    trainer = pl.Trainer(
-        max_epochs=EPOCHS, enable_checkpointing=has_files, callbacks=[*callbacks], **settings, **options
-    )
+    trainer = Trainer(max_epochs=EPOCHS, enable_checkpointing=has_files, callbacks=[*callbacks], **options)
     data = DataLoader(torch.ones(2 * BATCHES, 2), batch_size=2)
     trainer.fit(net, data, data, ckpt_path=resume, weights_only=None if resume is None else True)
     return trainer

@@ -1,20 +1,24 @@
 """skorch's callbacks take a concern scorer as they take one of `make_scorer`."""
 
+import pickle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 from sklearn.metrics import accuracy_score, log_loss, make_scorer
 from sklearn.model_selection import GridSearchCV
 from skorch import NeuralNetClassifier
-from skorch.callbacks import BatchScoring, Checkpoint, EarlyStopping, EpochScoring, LRScheduler
+from skorch.callbacks import BatchScoring, Checkpoint, EarlyStopping, EpochScoring, LoadInitState, LRScheduler
 from torch import nn
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.integrations.checkpoints import TrainedTwiceError
 from mpcs_torch.integrations.sklearn import concern_scorer
-from mpcs_torch.learning import MPCSLR
+from mpcs_torch.integrations.skorch import SelectCheckpoint
+from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule
 
 CONCERN = ConcernSpec(3)
 LABELS = np.arange(90) % 3
@@ -72,3 +76,68 @@ def test_a_search_over_networks_takes_several_scorers() -> None:
     scoring = {name: concern_scorer(name, CONCERN) for name in ("mpcs", "accuracy")}
     search = GridSearchCV(net(), {"lr": [1e-6, 0.3]}, scoring=scoring, refit="mpcs", cv=2).fit(INPUTS, LABELS)
     assert search.best_params_ == {"lr": 0.3}
+
+
+def selecting(folder: Path, **options: Any) -> SelectCheckpoint:
+    return SelectCheckpoint(folder, SelectionRule("neg_mpcs", {"neg_mpcs": "max"}), **options)
+
+
+SCORE = ("mpcs", EpochScoring(concern_scorer("mpcs", CONCERN), lower_is_better=False, name="neg_mpcs"))
+FOLLOW = ("rate", LRScheduler(MPCSLR, monitor=lambda net: -net.history[-1, "neg_mpcs"]))
+
+
+def continued(fitted: NeuralNetClassifier, way: str, folder: Path) -> NeuralNetClassifier:
+    """Train for one more epoch, in one of skorch's ways."""
+    if way == "partial_fit":
+        return fitted.partial_fit(INPUTS, LABELS)
+    if way == "warm start":
+        return fitted.set_params(warm_start=True).fit(INPUTS, LABELS)
+    saved = Checkpoint(monitor=None, dirname=folder)
+    return (
+        net(SCORE, FOLLOW, ("saved", saved), ("load", LoadInitState(saved)))
+        .set_params(max_epochs=1)
+        .fit(INPUTS, LABELS)
+    )
+
+
+@pytest.mark.parametrize("way", ["partial_fit", "warm start", "LoadInitState"])
+def test_a_training_that_goes_on_keeps_the_reference_of_its_rates(tmp_path: Path, way: str) -> None:
+    whole = net(SCORE, FOLLOW).set_params(max_epochs=5).fit(INPUTS, LABELS)
+    fitted = net(SCORE, FOLLOW, ("saved", Checkpoint(monitor=None, dirname=tmp_path))).set_params(max_epochs=3)
+    fitted.fit(INPUTS, LABELS).set_params(max_epochs=1)
+    for _ in range(2):
+        fitted = continued(fitted, way, tmp_path)
+    assert fitted.history[:, "event_lr"] == pytest.approx(whole.history[:, "event_lr"])
+
+
+def test_partial_fit_continues_the_selector_and_fit_begins_anew(tmp_path: Path) -> None:
+    best = selecting(tmp_path / "best")
+    fitted = net(SCORE, ("best", best)).fit(INPUTS, LABELS).partial_fit(INPUTS, LABELS)
+    assert [epoch.number for epoch in best.selector.epochs] == [1, 2, 3, 4, 5, 6]
+    with pytest.raises(FileExistsError):
+        fitted.fit(INPUTS, LABELS)
+    selector = CheckpointSelector(tmp_path / "other", SelectionRule("neg_mpcs", {"neg_mpcs": "max"}))
+    fitted = net(SCORE, ("best", SelectCheckpoint(selector))).fit(INPUTS, LABELS)
+    with pytest.raises(TrainedTwiceError):
+        fitted.fit(INPUTS, LABELS)
+
+
+def test_the_best_epoch_is_loaded_as_skorchs_checkpoint_loads_it(tmp_path: Path) -> None:
+    def fitted(*callbacks: tuple[str, Any]) -> NeuralNetClassifier:
+        return net(SCORE, *callbacks).set_params(lr=20.0, max_epochs=6).fit(INPUTS, LABELS)
+
+    ours = fitted(("best", selecting(tmp_path / "ours", load_best=True)))
+    theirs = fitted(("best", Checkpoint(monitor="neg_mpcs_best", dirname=tmp_path / "theirs", load_best=True)))
+    assert ours.history[-1, "neg_mpcs"] < max(ours.history[:, "neg_mpcs"]), "else the last weights would do"
+    assert np.array_equal(ours.predict_proba(INPUTS), theirs.predict_proba(INPUTS))
+
+
+def test_a_net_with_the_callback_is_cloned_and_set_as_others(tmp_path: Path) -> None:
+    first = net(SCORE, ("best", selecting(tmp_path / "a", patience=2)))
+    second = clone(first).set_params(callbacks__best__patience=None, callbacks__best__selector_or_folder=tmp_path / "b")
+    second.fit(INPUTS, LABELS)
+    best = dict(second.callbacks_)["best"]
+    assert (best.selector.folder, best.selector.patience) == (tmp_path / "b", None)
+    pickle.loads(pickle.dumps(clone(first)))
+    with pytest.raises(FileExistsError):  # several fits of a search share no folder
+        GridSearchCV(second, {"lr": [0.1]}, cv=2, refit=False, error_score="raise").fit(INPUTS, LABELS)
