@@ -9,7 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.integrations.sklearn import ConcernConfusionDisplay, concern_scorer
+from mpcs_torch.functional import confusion_matrix
+from mpcs_torch.integrations.sklearn import class_indices, concern_scorer
+from mpcs_torch.plots import confusion_matrix as draw
 
 # Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake. Any other error is dangerous.
 CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]], factor=0.1)
@@ -31,8 +33,9 @@ def main() -> None:
     for row, settings in enumerate(search.cv_results_["params"]):
         values = [search.cv_results_[f"mean_test_{name}"][row] for name in scoring]
         print(f"{settings['logisticregression__C']:6g}  {values[0]:7.4f}  {values[1]:9.4f}  {values[2]:8.4f}")
-    display = ConcernConfusionDisplay.from_estimator(search, test, test_labels, concern=CONCERN)
-    display.figure_.savefig("confusion.png")
+    target, decisions = (class_indices(values, CONCERN.classes) for values in (test_labels, search.predict(test)))
+    counts = confusion_matrix(decisions, target, num_classes=10)
+    draw(counts, CONCERN.released(), CONCERN.classes, "Test samples").savefig("confusion.png")
     print(f"best: {search.best_params_}; confusion matrix of the test samples in {Path('confusion.png').absolute()}")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mpcs_torch.errors import MpcsError, did_you_mean, quoted
+from mpcs_torch.errors import MpcsError, quoted
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.checkpoint_selector import ARGUMENTS_OF_UPDATE
 from mpcs_torch.learning.ranks import from_first_rank, wait_for_all_ranks
@@ -43,12 +43,11 @@ def make_selector(
         raise ArgumentsError(f"selector_or_folder must be a CheckpointSelector or a folder, but got {got}.")
     if not isinstance(rule, SelectionRule):
         raise ArgumentsError(f"rule must be a SelectionRule if the first argument is a folder, but got {quoted(rule)}.")
-    known = inspect.signature(CheckpointSelector).parameters
-    for name in options:
-        if name not in known:
-            question = did_you_mean(name, known)
-            reason = question or f"the options are those of CheckpointSelector, {', '.join(list(known)[2:])}."
-            raise ArgumentsError(f"SelectCheckpoint has no argument {name!r} in this framework: {reason}")
+    known = set(inspect.signature(CheckpointSelector).parameters) - {"folder", "rule"}
+    unknown = sorted(options.keys() - known)
+    if unknown:
+        names = ", ".join(sorted(known))
+        raise ArgumentsError(f"SelectCheckpoint has no argument {unknown[0]!r} in this framework; it takes {names}.")
     return CheckpointSelector(selector_or_folder, rule, **options)
 
 

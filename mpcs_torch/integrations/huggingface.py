@@ -27,6 +27,7 @@ from transformers import EvalPrediction, TrainerCallback, TrainerControl, Traine
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.integrations.checkpoints import CheckpointCallback
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.metrics.register import entry_of_metric
 
 __all__ = ["HuggingFaceError", "SelectCheckpoint", "compute_metrics", "loss_function"]
 
@@ -53,8 +54,9 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
             If the model returns several outputs, the first output must be the logits.
 
     Raises:
-        HuggingFaceError: If a name ends in "loss", but lower is not better. In evaluation, if a value is not a scalar,
-            or the shapes of logits and labels do not match.
+        HuggingFaceError: If a name ends in "loss", but lower is not better. In evaluation, if the shapes of logits and
+            labels do not match.
+        ValueError: In evaluation, if a value is not a scalar.
 
     Example:
         >>> import numpy as np
@@ -66,6 +68,7 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
         ['accuracy', 'mpcs_loss']
     """
     named = {_ranked_name(name, metric): metric.clone() for name, metric in metrics.items()}
+    entries = {name: entry_of_metric(metric, name) for name, metric in named.items()}
     for metric in named.values():
         metric.distributed_available_fn = _is_never_distributed
         metric.reset()
@@ -81,7 +84,7 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
                 for metric in named.values() if len(target) else ():
                     metric.to(logits.device).update(logits, target)
             is_over = compute_result
-            return {name: _scalar(name, metric.compute()) for name, metric in named.items()} if is_over else {}
+            return {name: entries[name].value(metric) for name, metric in named.items()} if is_over else {}
         finally:
             for metric in named.values() if is_over else ():
                 metric.reset()
@@ -130,7 +133,8 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
 
     With several evaluation sets, the metrics have names such as ``clean_mpcs_loss``, and the rule may name metrics of
     several sets. With ``patience``, the Trainer stops as with `EarlyStoppingCallback`. In a hyperparameter search, each
-    trial has a selector of its own, in the folders ``run-0``, ``run-1``, ... of the folder.
+    trial has a selector of its own, in the folders ``run-0``, ``run-1``, ... of the folder. So has a training that
+    begins again because of ``auto_find_batch_size``: its first folder for this is ``run-1``.
 
     To resume, use the Trainer's checkpoints. With ``eval_strategy="epoch"`` and ``save_strategy="steps"``, the Trainer
     can save a checkpoint at the last step of an epoch, before the evaluation. A run resumed from there would skip the
@@ -163,8 +167,8 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         self, selector_or_folder: CheckpointSelector | str | Path, rule: SelectionRule | None = None, **options: Any
     ) -> None:
         super().__init__(selector_or_folder, rule, **options)
-        self._search, self._trials = self.selector, 0
-        """The selector whose settings those of trials have, and the number of trials of a hyperparameter search."""
+        self._first_selector, self._trainings = self.selector, 0
+        """The selector whose settings later ones have, and the number of trainings that have begun."""
         self._is_training = self._is_save_deferred = False
         self._evaluated: dict[str, float] = {}
         """The values of an evaluation that is not recorded yet; several evaluation sets come one after the other."""
@@ -174,11 +178,14 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         """Begin to record evaluations, in a new selector for each trial of a hyperparameter search."""
         if args.eval_strategy == "no":
             raise HuggingFaceError("eval_strategy must be 'epoch' or 'steps' for SelectCheckpoint, but is 'no'.")
+        was_training = self._is_training  # if the Trainer begins again with a smaller batch
         self._is_training, self._recorded_step, self._evaluated = True, -1, {}
-        if state.is_hyper_param_search:
-            self.selector = self._search.renewed(self._search.folder / f"run-{self._trials}")
-            self._trials += 1
-        self.begin_training(is_new=state.global_step == 0 and not state.is_hyper_param_search)
+        is_other_run = state.is_hyper_param_search or (args.auto_find_batch_size and was_training)
+        if is_other_run:
+            folder = self._first_selector.folder / f"run-{self._trainings}"
+            self.selector = self._first_selector.renewed(folder)
+        self._trainings += 1
+        self.begin_training(is_new=state.global_step == 0 and not is_other_run)
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
         """Stop recording evaluations, because later ones may be on a test set."""
@@ -206,6 +213,8 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         if not self._is_training or is_first_evaluation or state.global_step == self._recorded_step:
             return
         metrics: Mapping[str, float] = kwargs["metrics"]
+        if not any(name.startswith("eval_") for name in metrics):
+            return  # the user's own evaluation, of the training set for example
         self._evaluated |= {**metrics, **{name.removeprefix("eval_"): value for name, value in metrics.items()}}
         if any(name not in self._evaluated for name in self.selector.rule.metrics):
             return  # the next evaluation set may have them
@@ -258,10 +267,3 @@ def _ranked_name(name: str, metric: Metric) -> str:
             f"but {type(metric).__name__} has higher_is_better={metric.higher_is_better}."
         )
     return name
-
-
-def _scalar(name: str, value: Any) -> float:
-    if not isinstance(value, Tensor) or value.numel() != 1:
-        kind = f"has shape {tuple(value.shape)}" if isinstance(value, Tensor) else f"is a {type(value).__name__}"
-        raise HuggingFaceError(f"metric {name!r} must compute a scalar to be logged, but its value {kind}.")
-    return float(value)

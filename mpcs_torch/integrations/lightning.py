@@ -15,6 +15,7 @@ Lightning passes the monitored metric to it::
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 import torch
 from torch import Tensor
@@ -68,6 +69,8 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
         ArgumentsError: If the arguments do not fit together; a TypeError.
         ValueError, FileExistsError: In the same cases as `CheckpointSelector`.
         MissingMetricError: From `Trainer.fit`, if a metric of the rule is not logged; a ValueError.
+        StateError: From `Trainer.fit`, before the training, if hyperparameters cannot be loaded with
+            ``weights_only=True``, and the option ``weights_only=False`` is not given; a ValueError.
         NoValidationError: From `Trainer.fit`, if the Trainer would stop before the first validation; a ValueError.
         TrainedTwiceError: From `Trainer.fit`, if this callback has recorded another training; a RuntimeError.
 
@@ -139,8 +142,10 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
         """Load the logged values. `on_train_start` restores them, after the Trainer has reset its values."""
         self._resumed_values = checkpoint.get(LOGGED, {})
 
-    def on_fit_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Raise an error if the Trainer would stop before its first validation."""
+    def on_fit_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
+        """Raise an error if hyperparameters cannot be loaded again, or the Trainer would stop before a validation."""
+        if trainer.is_global_zero:
+            self.selector.check({"hyper_parameters": dict(pl_module.hparams)})
         every, epochs = trainer.check_val_every_n_epoch or 1, trainer.max_epochs or -1  # -1: no maximum
         if 0 < epochs < every and not self._records_after_training(trainer):
             raise NoValidationError(
@@ -210,3 +215,6 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
             others=values,
         )
         trainer.should_stop = trainer.should_stop or should_stop
+        if trainer.is_global_zero and self.selector.epochs[-1].file is not None:
+            for logger in trainer.loggers:
+                logger.after_save_checkpoint(proxy(self))

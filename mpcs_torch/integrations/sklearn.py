@@ -1,19 +1,16 @@
-"""Scorers and a display for scikit-learn: use `concern_scorer` in `GridSearchCV`, `cross_validate` and others.
+"""Scorers for scikit-learn: use `concern_scorer` in `GridSearchCV`, `cross_validate` and others.
 
 ::
 
     search = GridSearchCV(pipeline, grid, scoring=concern_scorer("mpcs", concern))
     scoring = {"neg_mpcs": concern_scorer("mpcs", concern), "neg_dangerous": concern_scorer("dangerous", concern)}
     cross_validate(classifier, X, y, scoring=scoring)
-
-`ConcernConfusionDisplay` stores counts, and its method ``plot`` draws them. As in scikit-learn, ``from_estimator`` and
-``from_predictions`` count and draw. The attribute ``figure_`` is the matplotlib Figure.
 """
 
 import inspect
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,20 +21,22 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import MpcsError, did_you_mean, quoted
-from mpcs_torch.functional import confusion_matrix
-from mpcs_torch.functional.comparison.significance import Direction
+from mpcs_torch.errors import MpcsError, quoted
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.metrics.register import BY_NAME, MetricEntry, accepted_settings
+from mpcs_torch.metrics.register import MetricEntry, accepted_settings, entry_of_metric, find_entry
 
 __all__ = [
-    "ConcernConfusionDisplay",
     "ConcernScorer",
     "LabelError",
     "ScorerError",
+    "class_indices",
     "concern_scorer",
 ]
+
+
+INPUTS = ("decisions", "probabilities", "log_probabilities")
+"""The kinds of input that a scorer can pass to a metric."""
 
 
 class ScorerError(MpcsError, ValueError):
@@ -63,8 +62,8 @@ def concern_scorer(
 
     Args:
         metric: The name (from ``mpcs metrics``) of a metric of decisions or probabilities, or a torchmetrics `Metric`
-            of probabilities ``(N, C)`` and class indices ``(N,)``. Such a `Metric` must not have ``from_logits=True``.
-            Metrics of decisions use ``estimator.predict``.
+            of decisions ``(N,)``, probabilities ``(N, C)`` or logits (then of log-probabilities), and class indices
+            ``(N,)``. Metrics of decisions use ``estimator.predict``.
         concern: The classes. A metric given by name also uses the costs of errors in ``concern``.
         refer_value: The value that ``predict`` of a `DecisionRuleClassifier`, or the like, returns for a referral. It
             must not be a label. Metrics of dangerous errors, coverage and mean concern accept referrals;
@@ -92,24 +91,16 @@ def concern_scorer(
     if isinstance(metric, Metric):
         if settings:
             raise ScorerError(f"settings need a metric given by name, but got {quoted(settings)} with a Metric.")
-        if getattr(metric, "from_logits", False):
-            raise ScorerError(f"{type(metric).__name__} must be created with from_logits=False for probabilities.")
-        direction: Direction | None = None
-        if metric.higher_is_better is not None:
-            direction = "max" if metric.higher_is_better else "min"
-        entry = MetricEntry(type(metric).__name__, type(metric), "probabilities", given_direction=direction)
+        entry = entry_of_metric(metric)
     else:
-        if metric not in BY_NAME or BY_NAME[metric].takes not in _INPUTS:
-            names = [name for name, entry in BY_NAME.items() if entry.takes in _INPUTS and entry.direction]
-            meant = "" if metric in BY_NAME else did_you_mean(metric, names)
-            known = "a name of `mpcs metrics`" if meant else f"one of {', '.join(names)}"
-            problem = f"metric must be a torchmetrics Metric or {known}, but got {quoted(metric)}"
-            raise ScorerError(f"{problem}{f': {meant}' if meant else '.'}")
-        entry = BY_NAME[metric]
+        entry = find_entry(metric)
         allowed = accepted_settings(entry.metric) - {"num_classes", "concern", "from_logits", "normalized"}
         if unknown := settings.keys() - allowed:
             raise ScorerError(f"{metric} has no setting {quoted(min(unknown))}; it has {', '.join(sorted(allowed))}.")
         metric = entry.make(len(concern.classes), **{"concern": concern, **settings})
+    if entry.takes not in INPUTS or entry.of:
+        kind = f"one class: use {entry.metric.__name__}" if entry.of else entry.takes.replace("_", " ")
+        raise ScorerError(f"metric must be of decisions or probabilities, but {entry.name} is of {kind}.")
     if entry.direction is None:
         raise ScorerError(f"metric must have a direction (higher_is_better), but {entry.name} does not.")
     return ConcernScorer(_Score(metric, entry, concern, refer_value))
@@ -190,48 +181,6 @@ class _EveryClass(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_every_class(self, X: Any) -> Any:  # noqa: N803
         return _check_response_method(self.estimator, "predict_proba")(X)
-
-
-_INPUTS = ("decisions", "probabilities", "log_probabilities")
-
-
-class ConcernConfusionDisplay:
-    """Show a confusion matrix in which dangerous errors are red, and released pairs (tolerable errors) are framed.
-
-    Args:
-        confusion: ``(C, C)`` counts, rows true classes.
-        concern: The classes, and which errors are dangerous.
-
-    Example:
-        >>> from mpcs_torch import ConcernSpec
-        >>> from mpcs_torch.integrations.sklearn import ConcernConfusionDisplay
-        >>> lights = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]])
-        >>> display = ConcernConfusionDisplay.from_predictions(["red", "green"], ["yellow", "green"], concern=lights)
-        >>> display.confusion.tolist()
-        [[0, 1, 0], [0, 0, 0], [0, 0, 1]]
-    """
-
-    def __init__(self, confusion: Tensor, concern: ConcernSpec) -> None:
-        self.confusion, self.concern = confusion, concern
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, *, concern: ConcernSpec) -> Self:  # noqa: N803
-        """Show the decisions of a fitted classifier or pipeline for samples ``X`` against labels ``y``."""
-        return cls.from_predictions(y, estimator.predict(X), concern=concern)
-
-    @classmethod
-    def from_predictions(cls, y_true: Any, y_pred: Any, *, concern: ConcernSpec) -> Self:
-        """Count predicted labels ``y_pred`` (N,) against true labels ``y_true`` (N,), and draw the matrix."""
-        target, decisions = (class_indices(labels, concern_classes(concern)) for labels in (y_true, y_pred))
-        counts = confusion_matrix(decisions, target, num_classes=len(concern.classes)).long()
-        return cls(counts, concern).plot()
-
-    def plot(self, title: str = "") -> Self:
-        """Draw the matrix, and return this display."""
-        from mpcs_torch.plots.confusion import confusion_matrix as draw
-
-        self.figure_ = draw(self.confusion, self.concern.released(), self.concern.classes, title)
-        return self
 
 
 def concern_classes(concern: ConcernSpec) -> tuple[str, ...]:

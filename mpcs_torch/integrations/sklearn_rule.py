@@ -24,7 +24,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.functional.inputs.groups import group_codes
-from mpcs_torch.integrations.sklearn import class_indices, concern_classes
+from mpcs_torch.integrations.sklearn import class_indices, concern_classes, ordered_probabilities
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.decision_rule import CalibrationMethod
 
@@ -131,9 +131,8 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         train, places = self._split(y, cluster_codes, seed)
         self.estimator_ = clone(self.estimator).fit(_safe_indexing(X, train), y[train])
         self.rule_ = DecisionRule(concern, self.limits, calibration=self.calibration, seed=seed)
-        groups = {} if groups is None else groups
-        columns = {limit.by for limit in self.rule_.limits if limit.by is not None and limit.by in groups}
-        by_column = {column: np.asarray(groups[column], dtype=object) for column in columns}
+        needed = {limit.by for limit in self.rule_.limits}.intersection([] if groups is None else groups)
+        by_column = {column: np.asarray(groups[column], dtype=object) for column in needed}  # type: ignore[index]
         check_consistent_length(y, *by_column.values())
         self.rule_.fit(
             self._logits(_safe_indexing(X, places)),
@@ -201,10 +200,6 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
 
     def _logits(self, X: Any) -> Tensor:  # noqa: N803
         """Return the log-probabilities of the classifier in the class order of the concern: (N, C), float64."""
-        probabilities = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
-        seen = self.estimator_.classes_
-        if not np.isin(seen, self.classes_).all():
-            raise ValueError(f"y must contain every class of the estimator, {quoted(seen.tolist())}, but lacks some.")
-        by_class = np.zeros((len(probabilities), len(self.classes_)))
-        by_class[:, self._place[np.searchsorted(self.classes_, seen)]] = probabilities
-        return torch.from_numpy(np.log(np.maximum(by_class, FLOOR)))
+        names = [str(label) for label in self.classes_.tolist()] if self.concern is None else self.concern.classes
+        probabilities = ordered_probabilities(self.estimator_.predict_proba(X), self.estimator_.classes_, names)
+        return probabilities.clamp(min=FLOOR).log()

@@ -39,6 +39,10 @@ SETTINGS = ("top_k", "keep_last", "keep_every", "keep_best_by", "keep_at_most", 
 """Constructor arguments that ``manifest.json`` records besides the rule; `CheckpointSelector.open` restores them."""
 
 
+CHECKED = "epoch-0.pt"
+"""The name of the file with which `CheckpointSelector.check` tests a state."""
+
+
 class CheckpointSelector:
     """Save only the checkpoints of the best epochs in a folder, in any training loop.
 
@@ -65,7 +69,8 @@ class CheckpointSelector:
             best value. With a maximum, the best epoch by the rule may have no checkpoint. Then `best` is the best epoch
             with a checkpoint, and `explain` lists both epochs.
         patience: The number of updates without progress after which `should_stop` is True. An update is progress if it
-            gives a better `best`.
+            gives a better `best`. Before the first `best`, only updates with NaN are counted. If a run goes back to an
+            earlier epoch, the epochs after it do not count.
         min_delta: The minimum improvement of the metric by which the rule ranks, in the unit of this metric; smaller
             ones are no progress. It needs ``patience``.
         weights_only: Whether checkpoints are loaded with ``weights_only=True`` of `torch.load`, which runs no code.
@@ -208,7 +213,7 @@ class CheckpointSelector:
     def should_stop(self) -> bool:
         """Return whether the last ``patience`` updates were no progress; updates before a resume count, too."""
         self._follow_disk()
-        return self.patience is not None and self._keepers[0].epochs_since_progress >= self.patience
+        return self.patience is not None and self._keepers[0].waited >= self.patience
 
     def update(
         self,
@@ -268,6 +273,12 @@ class CheckpointSelector:
         self._commit(entry, place, dropped, keepers)
         self._garbage = checkpoint_files.delete_files(self.folder, self._garbage)
         self._is_writing = False
+
+    def check(self, state: object) -> None:
+        """Raise a `StateError` if a checkpoint with the content ``state`` could not be saved or loaded again."""
+        temporary = self.folder / f".{CHECKED}.tmp"
+        save_state(state, temporary, weights_only=self.weights_only, flush=False)
+        temporary.unlink()
 
     def load_best(self, map_location: Any = "cpu") -> Any:
         """Load the best checkpoint that is intact; this runs no code unless ``weights_only`` is False.

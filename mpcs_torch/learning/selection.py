@@ -180,10 +180,14 @@ class Contenders:
     best_losses: Mapping[str, float] = field(default_factory=dict)
     count: int = 0
     """The number of epochs added so far."""
-    progress_at: int = 0
-    """The value of ``count`` at the last progress."""
+    waited: int = 0
+    """The number of epochs without progress: without a better pick. Before the first pick, only NaN counts."""
     progress_loss: float = inf
     """The loss of the pick at the last progress."""
+    progress_number: int = 0
+    """The number of the epoch of the last progress."""
+    last_number: int = -(2**63)
+    """The number of the last epoch."""
 
     def add(self, epoch: Epoch, *, competes: bool = True) -> "Contenders":
         """Return the contenders after one more epoch. If ``competes`` is False, ``epoch`` only tightens the limits."""
@@ -197,13 +201,17 @@ class Contenders:
             kept = [each for each in [*kept, new] if each.outranked_by < self.places]
         if self.max_count is not None and len(kept) > self.max_count:
             kept.remove(self._most_replaceable(sorted(kept, key=lambda each: each.rank)))
-        added = replace(self, contenders=tuple(kept), best_losses=best, count=self.count + 1)
-        if added.pick is None or added.pick == self.pick:
-            return added
-        loss = min(each.rank for each in kept)[0]
+        added = replace(self, contenders=tuple(kept), best_losses=best, count=self.count + 1, last_number=epoch.number)
+        loss = min((each.rank for each in kept), default=(inf,))[0]
         # If other limits have become stricter, the pick may be worse than before; then waiting begins anew, too.
-        is_progress = loss > self.progress_loss or loss < self.progress_loss - self.min_delta
-        return replace(added, progress_at=added.count, progress_loss=loss) if is_progress else added
+        is_change = added.pick != self.pick and loss != self.progress_loss
+        is_progress = is_change and not self.progress_loss - self.min_delta <= loss < self.progress_loss
+        if is_progress or (added.pick is None and rule.loss(epoch, rule.by) == rule.loss(epoch, rule.by)):
+            return replace(added, waited=0, progress_loss=loss, progress_number=epoch.number)
+        waited = self.waited
+        if epoch.number < self.last_number:  # the run went back to an earlier checkpoint: later epochs do not count
+            waited = min(waited, max(0, epoch.number - self.progress_number - 1))
+        return replace(added, waited=waited + 1)
 
     def _most_replaceable(self, ranked: list[Contender]) -> Contender:
         """Return the contender nearest in loss to the next in ``ranked``, but not one of the ``places`` best."""
@@ -219,11 +227,6 @@ class Contenders:
     def pick(self) -> int | None:
         """Return the index (`Contender.place`) of the best contender; None if there is no contender."""
         return min(self.contenders, key=lambda each: each.rank).place if self.contenders else None
-
-    @property
-    def epochs_since_progress(self) -> int:
-        """Return the number of epochs without progress: without a better pick; 0 before the first pick."""
-        return 0 if self.pick is None else self.count - self.progress_at
 
     @property
     def places_kept(self) -> set[int]:

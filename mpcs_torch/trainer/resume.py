@@ -49,11 +49,13 @@ def selector_hook(selector: CheckpointSelector | None) -> Hook:
             return None
         selector.update(lambda: checkpoint(state), epoch=epoch.number, **epoch.values)
         is_repeated = epoch.number != selector.last_epoch  # a resumed run repeats epochs that the selector knows
-        if is_repeated or selector.best is None or not selector.should_stop:
+        if is_repeated or not selector.should_stop:
             return None
         settings = f"selector.patience: {selector.patience}"
         if selector.min_delta:
             settings += f", selector.min_delta: {selector.min_delta:g}"
+        if selector.best is None:
+            return f"{selector.rule.by} was always NaN ({settings})"
         return f"the best epoch by the selector's rule is still {selector.best.number} ({settings})"
 
     return select

@@ -334,5 +334,5 @@ def test_names_end_in_loss_if_and_only_if_lower_is_better() -> None:
     assert list(compute_metrics(metrics)(prediction)) == ["mpcs_loss", "danger_loss", "accuracy"]
     with pytest.raises(HuggingFaceError, match=r"'noloss' must not end in 'loss': .* Accuracy has higher_is_better=Tr"):
         compute_metrics({"noloss": Accuracy(3)})
-    with pytest.raises(HuggingFaceError, match=r"metric 'rates_loss' must compute a scalar .* shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"metric rates_loss must compute a scalar .* shape \(3,\)"):
         compute_metrics({"rates": ClassErrorRates(3)})(prediction)

@@ -120,11 +120,9 @@ def test_a_restored_metric_goes_on_with_its_batches(name: str) -> None:
 
 def test_a_state_of_another_metric_is_refused() -> None:
     state = TorchMetric(Accuracy(3)).state_dict()
-    with pytest.raises(
-        IgniteError, match=r"of {'': 'MulticlassAccuracy'}, {'tp': \(3,\), .* but has those of {'': 'Acc"
-    ):
+    with pytest.raises(IgniteError, match=r"of the metrics .*MulticlassAccuracy.*'tp': \[3\].*, but is of .*Accuracy"):
         TorchMetric(MulticlassAccuracy(3)).load_state_dict(state)
-    with pytest.raises(ValueError, match=r"'counts': \(3, 4\).* but has those of .*'counts': \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"'counts': \[3, 4\].* but is of .*'counts': \[3, 3\]"):
         TorchMetric(Accuracy(4)).load_state_dict(state)
     for metric in (TorchMetric(Accuracy(3)), IgniteAccuracy()):
         with pytest.raises(ValueError, match="Argument state_dict should be a dictionary"):
@@ -164,5 +162,5 @@ def test_each_usage_is_that_of_a_metric_of_ignite(usage: type[MetricUsage]) -> N
 def test_states_of_other_metrics_are_refused(other: Metric) -> None:
     saved = TorchMetric(MulticlassAccuracy(3))
     saved.update((torch.tensor([0, 1]), torch.tensor([0, 0])))
-    with pytest.raises(ValueError, match="state_dict must have the states of"):
+    with pytest.raises(ValueError, match="state_dict must be of the metrics"):
         TorchMetric(other).load_state_dict(saved.state_dict())

@@ -17,9 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
-from mpcs_torch.functional import confusion_matrix as count
 from mpcs_torch.integrations.sklearn import (
-    ConcernConfusionDisplay,
     LabelError,
     ScorerError,
     concern_scorer,
@@ -91,27 +89,20 @@ def test_weights_of_samples_count() -> None:
 @pytest.mark.parametrize(
     ("metric", "settings", "message"),
     [
-        ("soft_f1_micro", {}, "must be a torchmetrics Metric or one of accuracy.* got 'soft_f1_micro'"),
-        ("xyz", {}, "one of accuracy.*mpcs.* got 'xyz'"),
-        ("mcps", {}, "a name of `mpcs metrics`, but got 'mcps': did you mean mpcs"),
+        ("soft_f1_micro", {}, "metric must be of decisions or probabilities, but soft_f1_micro is of soft labels"),
+        ("recall[setosa]", {}, r"metric must be of .*, but recall\[setosa\] is of one class: use Recall"),
+        ("xyz", {}, "metrics are accuracy.*mpcs.* got 'xyz'"),
+        ("mcps", {}, "got 'mcps': did you mean mpcs"),
         ("calibration_slope", {}, r"must have a direction \(higher_is_better\), but calibration_slope does not"),
         ("mpcs", {"kk": 3}, "mpcs has no setting 'kk'; it has .*k, "),
-        (MetaPatternConcernScore(3), {}, "MetaPatternConcernScore must be created with from_logits=False"),
         (Accuracy(3), {"k": 3}, "settings need a metric given by name"),
     ],
 )
 def test_what_cannot_be_a_scorer_is_refused(metric: Any, settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ScorerError, match=message):
+    with pytest.raises(ValueError, match=message):
         concern_scorer(metric, CONCERN, **settings)
     with pytest.raises(ScorerError, match=r"but got 'lights.yaml': mpcs_torch.load_concern reads a file"):
         concern_scorer("mpcs", "lights.yaml")  # type: ignore[arg-type]
-
-
-def test_a_display_refuses_the_path_of_a_concern() -> None:
-    fitted, display = DummyClassifier().fit(X, NAMES), ConcernConfusionDisplay
-    for made, given in ((display.from_estimator, (fitted, X, NAMES)), (display.from_predictions, (NAMES, NAMES))):
-        with pytest.raises(ScorerError, match=r"got 'lights.yaml': mpcs_torch.load_concern reads a file"):
-            made(*given, concern="lights.yaml")
 
 
 @pytest.mark.parametrize("labels", [np.where(LABELS, "rosa", NAMES), LABELS + 1, LABELS + 0.5])
@@ -145,12 +136,10 @@ class FixedNetwork:
         return probabilities
 
 
-def test_a_confusion_display_counts_in_the_order_of_the_concern() -> None:
-    fitted = pipeline(C=0.01).fit(X, NAMES)
-    display = ConcernConfusionDisplay.from_estimator(fitted, X, NAMES, concern=CONCERN)
-    decisions = torch.tensor([ORDER.index(name) for name in fitted.predict(X)])
-    assert torch.equal(display.confusion, count(decisions, TARGET, num_classes=3))
-    assert [text.get_text() for text in display.figure_.axes[0].get_xticklabels()] == list(ORDER)
+def test_a_metric_of_logits_gets_the_logarithms_of_probabilities() -> None:
+    fitted = pipeline().fit(X, NAMES)
+    of_logits = concern_scorer(MetaPatternConcernScore(3, concern=CONCERN), CONCERN)
+    assert of_logits(fitted, X, NAMES) == pytest.approx(concern_scorer("mpcs", CONCERN)(fitted, X, NAMES))
 
 
 def test_folds_may_test_or_train_without_a_class() -> None:

@@ -290,15 +290,17 @@ def test_settings_of_stopping_are_recorded(tmp_path: Path) -> None:
         update(opened, 2, mpcs)
     assert opened.should_stop
     for setting in ({"min_delta": 0.1}, {"patience": 1, "min_delta": -1.0}, {"patience": 1, "min_delta": float("inf")}):
-        with pytest.raises(ValueError, match="^min_delta "):
+        with pytest.raises(ValueError, match=r"^min_delta "):
             CheckpointSelector(tmp_path / "new", RULE, **setting)
 
 
 def test_a_model_or_an_update_without_an_epoch_is_refused_by_a_sentence(tmp_path: Path) -> None:
     selector, model = CheckpointSelector(tmp_path, RULE), torch.nn.Linear(1, 1)
-    with pytest.raises(ValueError, match="^epoch must be a whole number: update"):
+    with pytest.raises(ValueError, match=r"^epoch must be a whole number: update"):
         selector.update(model)
-    with pytest.raises(checkpoint_files.StateError, match="^state must be .* but is a Linear: pass its method state_dict"):
+    with pytest.raises(
+        checkpoint_files.StateError, match=r"^state must be .* but is a Linear: pass its method state_dict"
+    ):
         selector.update(model, epoch=0, mpcs=0.1, accuracy=0.5)
     assert not selector.epochs
     careless = CheckpointSelector(tmp_path / "careless", RULE, weights_only=False)

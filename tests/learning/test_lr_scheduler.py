@@ -247,7 +247,7 @@ def test_without_setting_rates_no_rate_changes_and_min_lr_is_refused() -> None:
     own.param_groups[0]["lr"] = 0.02
     scheduler.step(0.4)
     assert (scheduler.factor, scheduler.get_last_lr(), own.param_groups[0]["lr"]) == (0.5, [0.02], 0.02)
-    with pytest.raises(ValueError, match="min_lr must be 0 with sets_rates=False, but got 0.1"):
+    with pytest.raises(ValueError, match="min_lr must be 0 with sets_rates=False"):
         MPCSLR(optimizer(), min_lr=0.1, sets_rates=False)
 
 
@@ -387,7 +387,9 @@ def test_all_ranks_use_the_score_of_the_first(tmp_path: Path) -> None:
         if rank == 0:
             scheduler.step(0.5)
         else:
-            with pytest.warns(UserWarning, match="the score 0.3 of this rank differs from that of rank 0, 0.5, which all"):
+            with pytest.warns(
+                UserWarning, match="the score 0.3 of this rank differs from that of rank 0, 0.5, which all"
+            ):
                 scheduler.step(0.3)
         assert scheduler.get_last_lr() == [0.05]
         torch.distributed.destroy_process_group()

@@ -218,7 +218,19 @@ def test_patience_is_counted_from_the_last_change_of_the_best(tmp_path: Path) ->
     for epoch, mpcs in enumerate([float("nan"), float("nan"), 0.5, 0.6, 0.4, 0.4, float("nan"), 0.3]):
         selector.update({}, epoch=epoch, mpcs=mpcs)
         told.append(selector.should_stop)
-    assert told == [False, False, False, False, False, False, True, False]
+    assert told == [False, True, False, False, False, False, True, False]
+
+
+def test_epochs_that_a_resumed_run_repeats_do_not_count_twice(tmp_path: Path) -> None:
+    """It crashed in epoch 4, and goes on from its best checkpoint, of epoch 1; the values differ a little."""
+    selector = CheckpointSelector(tmp_path, RULE, patience=3)
+    for epoch, mpcs in [(0, 0.5), (1, 0.3), (2, 0.4), (3, 0.41)]:
+        selector.update({}, epoch=epoch, mpcs=mpcs)
+    for _ in range(2):
+        selector = CheckpointSelector(tmp_path, RULE, patience=3, resume=True)
+        for epoch, mpcs, stops in [(2, 0.42, False), (3, 0.43, False), (4, 0.44, True)]:
+            selector.update({}, epoch=epoch, mpcs=mpcs)
+            assert selector.should_stop == (stops or selector.epochs[-1].number == 4)
 
 
 def test_another_rule_is_tried_on_the_record(tmp_path: Path) -> None:
