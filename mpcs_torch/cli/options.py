@@ -3,18 +3,20 @@
 import csv
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from enum import StrEnum
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import typer
-from typer.models import ArgumentInfo
+from typer.models import ArgumentInfo, ParameterInfo
 
 from mpcs_torch.cli.console import COMMAND_LINE
 from mpcs_torch.errors import did_you_mean, printable
 from mpcs_torch.evaluation.files.reading import Missing, ReadOptions
+from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 
 
@@ -33,7 +35,7 @@ def file_or_name(kind: str) -> Callable[[str], Path]:
     """Return a parser of text: a path if it has a dot or a slash, else the name of a file in ``configs/<kind>``."""
 
     def path_from_text(text: str) -> Path:
-        shown, path = printable(text), Path(text)
+        shown, path = printable(text), path_of(text)
         if "." in text or path.name != text:
             if not path.is_file():
                 raise typer.BadParameter(f"{shown}: no such file")
@@ -45,6 +47,43 @@ def file_or_name(kind: str) -> Callable[[str], Path]:
         raise typer.BadParameter(f"{shown}: no such name; {known} A file is written ./{shown} or {shown}.yaml")
 
     return path_from_text
+
+
+def path_of(text: str | Path, argument: str = "the path") -> Path:
+    """Return ``text`` as a path by `local_path`; refuse addresses such as ``s3://bucket`` as usage errors."""
+    with refused_values():
+        return local_path(text, argument)
+
+
+def _path_parser(info: ParameterInfo) -> Callable[[str | Path], Path]:
+    """Return a parser of text: a local path. If the option ``info`` is read (``exists``), it must be there."""
+
+    def path_from_text(text: str | Path) -> Path:  # the default of an option is a path
+        path = path_of(text)
+        shown, kind = printable(str(path)), "file" if info.file_okay else "folder"
+        if info.exists and not path.exists():
+            raise typer.BadParameter(f"{shown}: no such {kind}")
+        if (path.is_dir() and not info.dir_okay) or (path.is_file() and not info.file_okay):
+            raise typer.BadParameter(f"{shown} must be a {kind}, but is not")
+        return path
+
+    return path_from_text
+
+
+def _takes_paths(annotation: Any) -> bool:
+    return annotation is Path or any(map(_takes_paths, get_args(annotation)))
+
+
+def _with_local_paths(parameter: Parameter) -> Parameter:
+    """Return ``parameter``. If it takes paths as text, it gets the parser of `_path_parser`."""
+    if not _takes_paths(parameter.annotation):
+        return parameter
+    annotation, info = get_args(parameter.annotation)
+    if info.parser is None:
+        info = copy(info)  # several verbs may share it
+        info.parser = _path_parser(info)
+        info.metavar = info.metavar or ("FILE" if info.file_okay and not info.dir_okay else "FOLDER")
+    return parameter.replace(annotation=Annotated[annotation, info])
 
 
 def _column(text: str, kind: Any = str, *names: str, metavar: str = "COLUMN", default: str | None = None) -> Any:
@@ -122,8 +161,9 @@ Validation = Annotated[Path, file_argument("VALIDATION", _VALIDATION)]
 
 
 def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that adds the options ``names`` to a verb, and checks all given files before the verb runs.
+    """Return a decorator that adds the options ``names`` to a verb, and checks all given paths before the verb runs.
 
+    Each path must be local: ``~`` is expanded, and an address such as ``s3://bucket`` is refused.
     The verb gets the options in `READING` as the argument ``reading``. Those in `PRINTING` are stored in
     `COMMAND_LINE`. A file option without Typer's setting ``exists`` is an output. Its file must not exist, unless
     --overwrite is given or the option is ``writable``. It must not be an input, either, unless ``in_place`` is true.
@@ -142,6 +182,7 @@ def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]
             else:
                 parameters.append(each.replace(kind=Parameter.KEYWORD_ONLY))
         parameters += [added[name] for name in PRINTING if name in names]
+        parameters = [_with_local_paths(each) for each in parameters]
         infos = {each.name: info for each in parameters for info in getattr(each.annotation, "__metadata__", ())}
 
         @wraps(verb)

@@ -11,6 +11,7 @@ from mpcs_torch.concern.checks import MAX_PROBLEMS, ConcernError, Problem, is_nu
 from mpcs_torch.concern.ranges import ConcernRange
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import did_you_mean, shown
+from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def load_concern(path: str | Path) -> ConcernSpec:
     Raises:
         ConcernError: If the file is no valid YAML or `ConcernSpec`; the message lists errors with lines and columns.
         FileNotFoundError: If there is no such file or name.
+        PathError: If ``path`` is not local, such as ``s3://bucket/file``.
         ImportError: If PyYAML is not installed.
 
     Example:
@@ -55,6 +57,7 @@ def load_concern_range(*paths: str | Path) -> ConcernRange:
 
     Raises:
         ConcernError: If a file is invalid, a range is descending, or people's costs do not match (see `ConcernRange`).
+        PathError: If a path is not local, such as ``s3://bucket/file``.
 
     Example:
         >>> load_concern_range("traffic-lights").is_known
@@ -114,7 +117,9 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
     except ImportError:
         raise ImportError("load_concern needs PyYAML: pip install 'mpcs_torch[cli]'") from None
 
-    path = _resolved(source) if isinstance(source, str) else source
+    path = local_path(source, "path")
+    if isinstance(source, str):
+        path = _resolved(path, source)
     try:
         document = read_yaml_file(path)
     except YamlError as error:
@@ -152,12 +157,13 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
 
     Raises:
         FileExistsError: If the file exists; it is left unchanged.
+        PathError: If ``path`` is not local, such as ``s3://bucket/file``.
     """
     import yaml
 
-    plain = concern_as_plain(spec)
+    path, plain = local_path(path, "path"), concern_as_plain(spec)
     lines = [f"# {line}\n" for line in comment.splitlines()]
-    with Path(path).open("x", encoding="utf-8") as file:
+    with path.open("x", encoding="utf-8") as file:
         file.writelines([*lines, yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=120)])
 
 
@@ -183,9 +189,8 @@ def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if value is not None}
 
 
-def _resolved(name: str) -> Path:
-    """Return ``name`` as a path or, if it is a word and no such file exists, the path of the packaged file."""
-    path = Path(name)
+def _resolved(path: Path, name: str) -> Path:
+    """Return ``path`` or, if ``name`` is a word and no such file exists, the path of the packaged file of this name."""
     if "." in name or path.name != name or path.is_file():
         return path
     names = packaged_names("concerns")

@@ -22,6 +22,7 @@ from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.functional import cross_entropy
 from mpcs_torch.functional.detection.llr_cost import cllr_from_scores
 from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
 
 ClassMethod = Literal["temperature", "vector"]
@@ -59,20 +60,21 @@ def new_calibration(method: Method, num_classes: int, p_target: float = 0.5) -> 
     return TemperatureScaling() if method == "temperature" else PAVCalibration()
 
 
-def save_calibration(saved: SavedCalibration, path: Path) -> None:
+def save_calibration(saved: SavedCalibration, path: str | Path) -> None:
     """Write a calibration to a file, which is replaced in one step."""
+    path = local_path(path, "path")
     content = saved._asdict() | {"kind": KIND, "class_names": [*saved.class_names]}
     content["state"] = dict(content.pop("module").state_dict())
     replace_whole(path, lambda file: torch.save(content, file))
 
 
-def load_calibration(path: Path) -> SavedCalibration:
+def load_calibration(path: str | Path) -> SavedCalibration:
     """Read the calibration that `save_calibration` wrote.
 
     Raises:
         CalibrationFileError: If the file cannot be read, or contains something else.
     """
-    source, subject = "`mpcs calibrate fit`", "its calibration"
+    path, source, subject = local_path(path, "path"), "`mpcs calibrate fit`", "its calibration"
     return load_fitted(path, KIND, _restored, source=source, subject=subject, error=CalibrationFileError)
 
 
@@ -216,12 +218,13 @@ def plain_priors(estimate: PriorEstimate, names: Sequence[str]) -> dict[str, Any
     return {"classes": [*names], **plain, "problem": estimate.problem(names)}
 
 
-def load_priors(path: Path, class_names: Sequence[str]) -> list[float]:
+def load_priors(path: str | Path, class_names: Sequence[str]) -> list[float]:
     """Read the priors that `mpcs calibrate priors --json` prints; return them in the order of ``class_names``.
 
     Raises:
         CalibrationFileError: If the file contains something else, or says that its priors must not be used.
     """
+    path = local_path(path, "path")
     try:
         plain = json.loads(path.read_text(encoding="utf-8"))
         priors, problem = dict(zip(plain["classes"], map(float, plain["priors"]), strict=True)), plain["problem"]

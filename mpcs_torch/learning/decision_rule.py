@@ -21,6 +21,7 @@ from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.evaluation_warnings import hash_rows, known_rows, rare_classes, warn_of_known
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes, row_weights
 from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
 from mpcs_torch.learning.rule_fit import (
     FitSamples,
@@ -378,9 +379,11 @@ class DecisionRule(nn.Module):
 
         Raises:
             FileExistsError: If the file exists and ``overwrite`` is False.
+            PathError: If ``path`` is not local, such as ``s3://bucket/file``.
         """
+        path = local_path(path, "path")
         self._warn_if_unfitted()
-        if Path(path).exists() and not overwrite:
+        if path.exists() and not overwrite:
             raise FileExistsError(f"{path} exists: choose another file or pass overwrite=True")
         content = {
             "kind": KIND,
@@ -391,7 +394,7 @@ class DecisionRule(nn.Module):
             "report": None if self.report is None else self.report.plain(),
             "known_rows": self.known_rows,
         }
-        replace_whole(Path(path), lambda file: torch.save(content, file))
+        replace_whole(path, lambda file: torch.save(content, file))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -400,9 +403,11 @@ class DecisionRule(nn.Module):
         Raises:
             DecisionFileError: If the file is not a decision rule or is damaged.
             FileNotFoundError: If the file does not exist.
+            PathError: If ``path`` is not local, such as ``s3://bucket/file``.
         """
         source, subject = "a decision rule", "the decision rule"
-        return load_fitted(Path(path), KIND, cls._restored, source=source, subject=subject, error=DecisionFileError)
+        path = local_path(path, "path")
+        return load_fitted(path, KIND, cls._restored, source=source, subject=subject, error=DecisionFileError)
 
     @classmethod
     def _restored(cls, content: dict[str, Any]) -> Self:

@@ -21,6 +21,7 @@ from mpcs_torch.evaluation.files.words import DECISION
 from mpcs_torch.functional.comparison.means import is_beyond_chance
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.io.atomic_files import locked, replace_text
+from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning.checkpoint_files import StateError as StateError
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.monitoring.monitors import ChangeMonitor, RiskMonitor
@@ -176,12 +177,13 @@ class Watch:
         """The number of rows with a label so far."""
         return int(self.counts[1].sum())
 
-    def read(self, path: Path, reading: ReadOptions, tell: Callable[[str], object]) -> list[Alarm]:
+    def read(self, path: str | Path, reading: ReadOptions, tell: Callable[[str], object]) -> list[Alarm]:
         """Add the new rows of a log, and return the new alarms; call ``tell`` as `read_log` does.
 
         Raises:
             PredictionsError: If a value is invalid, or if rows that were read before have changed.
         """
+        path = local_path(path, "path")
         place, before = str(path.resolve()), len(self.alarms)
         known = self.places.get(place, (0, ""))
         rows = read_log(path, self.concern, self.settings, reading, tell)
@@ -248,17 +250,18 @@ class Watch:
             "alarms": [alarm._asdict() for alarm in self.alarms],
         }
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the state to a file, atomically."""
-        replace_text(path, json.dumps(self.plain()) + "\n")
+        replace_text(local_path(path, "path"), json.dumps(self.plain()) + "\n")
 
     @classmethod
-    def load(cls, path: Path, concern: ConcernSpec) -> "Watch":
+    def load(cls, path: str | Path, concern: ConcernSpec) -> "Watch":
         """Read the state that `save` wrote.
 
         Raises:
             StateError: If the file is not the state of a watch.
         """
+        path = local_path(path, "path")
         try:
             plain = json.loads(path.read_text(encoding="utf-8"))
             if plain["kind"] != KIND:
@@ -276,8 +279,8 @@ class Watch:
 
 
 def watch_logs(
-    state: Path,
-    logs: Sequence[Path],
+    state: str | Path,
+    logs: Sequence[str | Path],
     begin: Callable[[], Watch],
     reading: ReadOptions,
     tell: Callable[[str], object],
@@ -292,6 +295,7 @@ def watch_logs(
         FolderInUseError: If another process uses the file ``state``.
         PredictionsError: If a log has an invalid value; the rows of the logs before it are saved.
     """
+    state, logs = local_path(state, "state"), [local_path(log, "logs") for log in logs]
     with locked(state.with_name(f".{state.name}.lock")):
         watch = begin()
         raised = list[Alarm]()

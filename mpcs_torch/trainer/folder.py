@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.io.atomic_files import flush_paths, locked, replace_text
+from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import CheckpointSelector, checkpoint_files
 from mpcs_torch.processes import ALONE, World, run_in_processes
 from mpcs_torch.trainer.config.load_with_suggestions import changed_keys, dump_config
@@ -68,7 +69,7 @@ def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
 def run_in_folder(
     config: RunConfig,
     data: DataSplits,
-    folder: Path,
+    folder: str | Path,
     hooks: Sequence[Hook] = (),
     *,
     overwrite: bool = False,
@@ -92,6 +93,7 @@ def run_in_folder(
         ConfigError: If the config does not match the data or the run to resume. The folder is then unchanged.
         StoppedError: If the process was interrupted or terminated; the run can be resumed.
     """
+    folder = local_path(folder, "folder")
     with ExitStack() as stack:
         world.from_first(lambda: stack.enter_context(locked(folder)))
         # Check after locking, because another process may have finished a run in the meantime.
@@ -147,9 +149,10 @@ HooksOf = Callable[[RunConfig, Path], AbstractContextManager[Sequence[Hook]]]
 
 
 def finish_in_folder(
-    config: RunConfig, data: DataSplits, folder: Path, make_hooks: HooksOf, *, overwrite: bool = False
+    config: RunConfig, data: DataSplits, folder: str | Path, make_hooks: HooksOf, *, overwrite: bool = False
 ) -> None:
     """Train or resume the run of ``config`` in ``folder``. Keep a finished run, unless ``overwrite`` is true."""
+    folder = local_path(folder, "folder")
     is_begun = (folder / CONFIG).exists() and not overwrite
     if not is_begun or not is_finished(resolved_config(config, data), folder):
         with make_hooks(config, folder) as hooks:
@@ -157,9 +160,10 @@ def finish_in_folder(
 
 
 def sweep(
-    configs: Sequence[RunConfig], data_root: Path, out: Path, *, overwrite: bool = False
+    configs: Sequence[RunConfig], data_root: str | Path, out: str | Path, *, overwrite: bool = False
 ) -> Iterator[tuple[RunConfig, list[Record]]]:
     """Train each config in ``out/<name>``, in parallel; yield the config and the records of each finished run."""
+    data_root, out = local_path(data_root, "data_root"), local_path(out, "out")
     yield from run_in_processes(partial(_run_records, data_root=data_root, out=out, overwrite=overwrite), configs)
 
 

@@ -17,6 +17,7 @@ from mpcs_torch.functional import RiskCoverage, confusion_matrix, jackknife_inte
 from mpcs_torch.functional.concern.dangerous import checked_counts
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import DecisionRule, Limit, Recommendation, recommended
 from mpcs_torch.learning.recommended import LOSSES, PLAIN
 from mpcs_torch.processes import run_in_processes
@@ -46,9 +47,10 @@ def recipe_runs(config: RunConfig) -> dict[str, RunConfig]:
     return runs
 
 
-def train_recommended(config: RunConfig, data: DataSplits, folder: Path, make_hooks: HooksOf) -> Recommendation:
+def train_recommended(config: RunConfig, data: DataSplits, folder: str | Path, make_hooks: HooksOf) -> Recommendation:
     """Train the unfinished runs of the recipe in ``folder``, choose a model by validation, and save the choice."""
     assert config.recommended is not None
+    folder = local_path(folder, "folder")
     settings = config.recommended
     concern = config.score.concern.spec(data.class_names)
     refer = [Limit.parse(limit) for limit in settings.refer]

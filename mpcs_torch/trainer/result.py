@@ -16,6 +16,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import Epoch
@@ -50,7 +51,7 @@ def record_writer(path: Path, columns: Sequence[str], *, append: bool = False) -
         yield write
 
 
-def read_records(path: Path) -> list[Record]:
+def read_records(path: str | Path) -> list[Record]:
     """Return the rows of a records file of a run, or of a published file, which has fewer columns.
 
     A last line without a newline, from an interrupted run, is ignored, because its last number may be truncated.
@@ -58,6 +59,7 @@ def read_records(path: Path) -> list[Record]:
     Raises:
         ResultError: If the file is not UTF-8 text, has no header, or has a complete row that lacks a number.
     """
+    path = local_path(path, "path")
     try:
         *lines, cut = path.read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
@@ -136,8 +138,9 @@ class RunResult:
         replace_text(folder / FILE, json.dumps(self.plain(), indent=1) + "\n")
 
 
-def read_result(folder: Path) -> RunResult:
+def read_result(folder: str | Path) -> RunResult:
     """Read the result file in ``folder``; raise a `ResultError` if the file is missing or invalid."""
+    folder = local_path(folder, "folder")
     path = folder / FILE
     if not path.is_file():
         raise ResultError(f"{folder} has no {FILE}: finish the run first, `mpcs train --resume {folder}`")
@@ -247,12 +250,13 @@ class TrainedRun:
             return evaluator_on(self.prepared, split)(model).logits.cpu()
 
 
-def open_trained(folder: Path, data: Path | DataSplits) -> TrainedRun:
+def open_trained(folder: str | Path, data: str | Path | DataSplits) -> TrainedRun:
     """Read the finished run in ``folder``, and import custom code; ``data`` is its data set, or the data root.
 
     Raises:
         MpcsError: If a file of the run, or a data set, is missing or invalid.
     """
+    folder = local_path(folder, "folder")
     result = read_result(folder)
     config = load_config(folder / "config.yaml")
     records = read_records(folder / "records.csv")

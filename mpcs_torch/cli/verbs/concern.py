@@ -7,7 +7,7 @@ import typer
 
 from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, say
-from mpcs_torch.cli.options import DataRoot, file_or_name, option_name, refused_values, shared
+from mpcs_torch.cli.options import DataRoot, file_or_name, option_name, path_of, refused_values, shared
 from mpcs_torch.tables import Table
 
 concern = group_of_commands("Check or draft a concern file, which says how much each error matters.")
@@ -80,6 +80,7 @@ def suggest(
         dangerous: costs and order: errors with at least this weight are dangerous; the largest weight is 1.
     """
     _check_options(context, source)
+    given = given if source == "order" else str(path_of(given, "INPUT"))  # a file or a name
     picture = out.with_suffix(".png")
     if source == "tsne" and picture.exists():
         raise typer.BadParameter(f"{picture} exists: choose another file", param_hint="--out")

@@ -194,7 +194,8 @@ RESTS_ON_PRIORS = (
 def _priors(text: str, class_names: Sequence[str]) -> list[float]:
     from mpcs_torch.evaluation.calibration_files import load_priors
 
-    return load_priors(Path(text), class_names) if Path(text).is_file() else _numbers(text)
+    path = options.path_of(text, "--priors")
+    return load_priors(path, class_names) if path.is_file() else _numbers(text)
 
 
 def _numbers(text: str, option: str = "--priors") -> list[float]:

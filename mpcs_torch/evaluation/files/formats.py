@@ -19,13 +19,14 @@ from mpcs_torch.evaluation.files.hdf5 import hdf5_table
 from mpcs_torch.evaluation.files.reading import PredictionsError, reading
 from mpcs_torch.evaluation.files.tables import MAX_COLUMNS, Column, FileTable, make_column, unnamed
 from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
+from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import FileRuleError, check_member, check_regular, check_whole_tensors, load_tensors
 
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 """The supported compressions of text files, by the first bytes of a file."""
 
 
-def open_table(path: Path, *, is_whole: bool = True) -> FileTable:
+def open_table(path: str | Path, *, is_whole: bool = True) -> FileTable:
     """Open a file as a table: text with any delimiter, JSON, parquet, arrow, npz, npy, pt, xlsx or HDF5.
 
     ``is_whole`` is False for a text file that is still being written: an unfinished last line is left out.
@@ -34,6 +35,7 @@ def open_table(path: Path, *, is_whole: bool = True) -> FileTable:
         PredictionsError: If the file cannot be read, or two columns have the same name.
         FileNotFoundError: If there is no such file.
     """
+    path = local_path(path, "path")
     with reading(path):
         check_regular(path)
         with path.open("rb") as file:

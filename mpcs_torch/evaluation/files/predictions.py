@@ -19,6 +19,7 @@ from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.functional.inputs.soft_labels import annotator_shares
 from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
+from mpcs_torch.io.local_paths import local_path
 
 MIN_PROBABILITY = 1e-12
 """The minimum to which probabilities are clamped before their logarithm is taken."""
@@ -104,7 +105,7 @@ class Predictions:
 
     def __init__(
         self,
-        path: Path,
+        path: str | Path,
         reading: ReadOptions | None = None,
         *,
         class_names: Sequence[str] | None = None,
@@ -114,8 +115,8 @@ class Predictions:
         decisions: Mapping[str, int] | None = None,
         table: FileTable | None = None,
     ) -> None:
-        self.path, self.reading = path, reading or ReadOptions()
-        self.table = with_labels(table or open_table(path), self.reading)
+        self.path, self.reading = local_path(path, "path"), reading or ReadOptions()
+        self.table = with_labels(table or open_table(self.path), self.reading)
         self._needs_labels = needs_labels
         self.notes, self._whole = list[str](), 1.0
         """Sentences on changed values and left-out rows, once rows are read; and the sum of a row: 1 or 100."""

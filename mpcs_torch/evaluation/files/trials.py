@@ -200,7 +200,7 @@ class TrialTable(NamedTuple):
 
 
 def read_trials(
-    path: Path,
+    path: str | Path,
     options: ReadOptions,
     advance: Advance,
     *,

@@ -27,6 +27,7 @@ from mpcs_torch.functional.detection.normalization import (
 )
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io.atomic_files import replace_together, replace_whole
+from mpcs_torch.io.local_paths import local_path
 
 NormalizationMethod = Literal["z", "t", "s", "adaptive-s"]
 SIDES: dict[str, Sequence[str]] = {"z": PAIR[:1], "t": PAIR[1:], "s": PAIR, "adaptive-s": PAIR}
@@ -126,7 +127,7 @@ WRITERS: Mapping[str, Callable[[BinaryIO, Columns], None]] = {
 """The function that writes each format, by suffix. Files with other suffixes are text."""
 
 
-def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> list[str]:
+def write_trials(path: str | Path, table: TrialTable, trials: str | Path | None = None) -> list[str]:
     """Write files that `read_trials` reads. No file is replaced until the new contents of all files are written.
 
     Args:
@@ -141,6 +142,8 @@ def write_trials(path: Path, table: TrialTable, trials: Path | None = None) -> l
     Raises:
         PredictionsError: If the format needs columns that are missing, or cannot store a name.
     """
+    path = local_path(path, "path")
+    trials = None if trials is None else local_path(trials, "trials")
     for column, group in table.groups.items():
         if column in RESERVED:
             raise PredictionsError(path, f"a column must not be called {quoted(column)}, as scores or labels are")

@@ -13,13 +13,14 @@ from pydantic import ValidationError
 
 from mpcs_torch.concern.checks import MAX_PROBLEMS
 from mpcs_torch.errors import did_you_mean, quoted, shown
+from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.io.yaml_files import MAX_DEPTH, Steps, parse_yaml, read_yaml_file
 from mpcs_torch.trainer.config.parts import PartConfig, Section
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 
 
-def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
+def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     """Read a run config from YAML, and apply overrides like ``training.batch_size=32``, whose values are YAML.
 
     Modules that the config names by import path are imported. This runs their code: load only configs that you trust.
@@ -27,6 +28,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     Raises:
         ConfigError: If the config or an override has errors. The message lists the errors, with the lines of the file.
     """
+    path = local_path(path, "path")
     try:
         document = read_yaml_file(path)
     except (OSError, ValueError) as error:

@@ -14,6 +14,7 @@ from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
+from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import Limit, SelectionRule
 from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS
 from mpcs_torch.trainer.config.parts import PUBLISHED, TEST, MetricConfig, Number, PartConfig, Section
@@ -38,9 +39,9 @@ class DataConfig(PartConfig):
     validation_seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     """The seed of the validation split."""
 
-    def load(self, root: Path) -> DataSplits:
+    def load(self, root: str | Path) -> DataSplits:
         """Load the data set from the folder ``root``; hold out validation samples if ``validation_fraction`` is set."""
-        data: DataSplits = self.make(root)
+        data: DataSplits = self.make(local_path(root, "root"))
         check_splits(data, f"{self.key}: {self}" if self.path is None else f"{self.key}.path: {self.path}")
         if self.validation_fraction is None:
             return data
@@ -118,7 +119,7 @@ def _read_concern(value: object, info: ValidationInfo) -> object:
         return value
     folder = info.context["folder"] if info.context else Path()
     try:
-        spec = load_concern(folder / value)
+        spec = load_concern(folder / local_path(value, "concern"))
     except OSError as error:
         raise ValueError(f"cannot read {shown(str(error.filename))}: {error.strerror}") from None
     return concern_as_plain(spec)

@@ -1,0 +1,48 @@
+"""Take paths from users: expand ``~``, and refuse addresses of remote storage."""
+
+import os
+import re
+from pathlib import Path
+
+from mpcs_torch.errors import MpcsError, quoted
+
+ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]")
+"""A pattern for the start of an address such as ``s3://bucket``, which `Path` turns into ``s3:/bucket``. The scheme has
+at least two letters, because a single letter is a drive of Windows."""
+
+
+class PathError(MpcsError, ValueError):
+    """The error for a path that is not a path on this machine."""
+
+
+def local_path(path: str | os.PathLike[str], argument: str) -> Path:
+    """Return ``path`` with ``~`` and ``~user`` expanded; refuse addresses such as ``s3://bucket/run``.
+
+    Each public function that takes a path calls this first. Otherwise, ``s3://bucket/run`` would become a local folder
+    ``s3:``, and ``~/run`` a folder ``~``. Such a local folder can still be named by ``./~/run``.
+
+    Args:
+        path: The path as the user wrote it.
+        argument: The name of the argument, for the error message.
+
+    Raises:
+        PathError: If ``path`` begins with a scheme, ``file://`` included, or with ``~user`` and there is no such user.
+
+    Example:
+        >>> local_path("runs/digits", "folder").as_posix()
+        'runs/digits'
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"{argument} must be a path, but is {quoted(path)}")
+    text = str(path)  # not os.fspath, which downloads the file of some path classes for remote storage
+    if ADDRESS.match(text):
+        remedy = "mount the storage, or work in a local folder and copy"
+        raise PathError(f"{argument} must be in a local or mounted folder, but is {quoted(text)}: {remedy}")
+    expanded = os.path.expanduser(text)
+    if expanded.startswith("~"):
+        remedy = f"write {quoted(f'./{text}')} for a file of this name"
+        raise PathError(f"{argument} must not begin with the ~name of an unknown user, but is {quoted(text)}: {remedy}")
+    local = Path(expanded)
+    # `Path` drops the "./" of "./~" and "./s3:/", so that a second call would change or refuse the path.
+    is_ambiguous = str(local).startswith("~") or ADDRESS.match(str(local))
+    return local.absolute() if is_ambiguous else local
