@@ -5,11 +5,14 @@ from typing import Any
 
 import pytest
 
-from mpcs_torch import MetaPatternConcernScore
+from mpcs_torch import MetaPatternConcernScore, load_concern
+from mpcs_torch.concern.files import FIELDS
 from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_config
 from mpcs_torch.trainer.config.parts import PartError
-from mpcs_torch.trainer.config.sections import ConfigError, DataConfig, ModelConfig, RunConfig
+from mpcs_torch.trainer.config.sections import ConcernConfig, ConfigError, DataConfig, ModelConfig, RunConfig
+from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.result import Record, read_records
 from tests.trainer.toy import toy_config, toy_data
 
 CONFIGS = Path(__file__).parents[2] / "configs" / "experiments"
@@ -43,6 +46,59 @@ def test_a_concern_file_lies_relative_to_the_config(tmp_path: Path) -> None:
     config = load_config(write(tmp_path, MINIMAL + "score: {concern: concerns/mine.yaml}\n"))
     assert config.score.concern.spec(["a", "b", "c"]).released().nonzero().tolist() == [[0, 1]]
     assert config.score.concern.factor == 0.25
+
+
+ALL_KEYS = """
+classes: [setosa, versicolor, virginica]
+weights: [[0, 1, 5], [1, 0, 2], [3, 1, 0]]
+dangerous: 3
+refer: 0.5
+answers: {versicolor or virginica: 0.3}
+class_groups: {tall: [versicolor, 2]}
+concession: 0.01
+"""
+
+
+def test_a_concern_file_of_the_other_commands_is_valid_in_a_config(tmp_path: Path) -> None:
+    path = write(tmp_path, ALL_KEYS, "concern.yaml")
+    config = load_config(write(tmp_path, MINIMAL + "score: {concern: concern.yaml}\n"))
+    spec = config.score.concern.spec(load_concern(path).classes)
+    assert spec == load_concern(path)
+    assert load_config(write(tmp_path, dump_config(config))).score.concern.spec(spec.classes) == spec
+
+
+def test_a_config_has_all_keys_of_a_concern_file() -> None:
+    assert {*ConcernConfig.model_fields} == {*FIELDS}
+
+
+def test_answers_and_groups_of_classes_do_not_change_the_training(tmp_path: Path) -> None:
+    plain = {"weights": [[0, 1, 5], [1, 0, 2], [3, 1, 0]], "refer": 0.5}
+    further = {**plain, "answers": {"red or yellow": 0.3}, "class_groups": {"warm": ["red", "yellow"]}}
+    records = list[list[Record]]()
+    for number, concern in enumerate((plain, further)):
+        config = toy_config(score={"concern": concern}, epochs={"count": 3}, metrics=["mpcs", "expected_concern"])
+        run_in_folder(config, toy_data(), tmp_path / str(number))
+        records.append(read_records(tmp_path / str(number) / "records.csv"))
+    assert records[0] == records[1]
+
+
+@pytest.mark.parametrize(
+    ("override", "hint"),
+    [
+        ("concern=traffic.yaml", "concern: unknown key; concern belongs under score"),
+        ("concern.factor=0.5", "concern: unknown key; concern belongs under score"),
+        ("score.releases=[[a, b]]", "score.releases: unknown key; releases belongs under score.concern"),
+        ("training.epochs=5", "training.epochs: unknown key; epochs belongs at the top level"),
+        ("training.batchsize=5", "training.batchsize: unknown key; did you mean batch_size?"),
+        ("concession=0.1", "concession: unknown key"),  # score and score.concern have this key
+        ("model.layers=2", "model.layers: unknown key"),  # only of another model
+        ("training.zebra=1", "training.zebra: unknown key"),
+    ],
+)
+def test_an_unknown_key_is_told_its_place_if_one_other_section_has_it(tmp_path: Path, override: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load_config(write(tmp_path, MINIMAL), [override])
+    assert str(error.value).endswith(f" {hint}")
 
 
 def test_all_errors_are_reported_together(tmp_path: Path) -> None:

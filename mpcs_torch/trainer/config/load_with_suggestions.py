@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import chain
 from pathlib import Path
@@ -91,11 +91,28 @@ def _validated(tree: dict[str, Any], path: Path, place: Callable[[Steps], str], 
 
 def _line(place: Callable[[Steps], str], steps: Steps, message: str) -> str:
     if message == "Extra inputs are not permitted":
-        question = did_you_mean(steps[-1], _known_keys(steps[:-1]))
-        message = f"unknown key; {question}" if question else "unknown key"
+        hint = _hint(str(steps[-1]), steps[:-1])
+        message = f"unknown key; {hint}" if hint else "unknown key"
     where = shown(".".join(str(step) for step in steps if not re.search(r"\W", str(step))))  # not the cases of a union
     where = f"{place(steps)}{where}: " if where else place(steps)
     return "\n".join(f"{where}{line}" for line in message.removeprefix("Value error, ").splitlines())
+
+
+def _hint(key: str, steps: Steps) -> str:
+    """Return a hint on the unknown ``key`` at ``steps``: its section or a similar key; empty if there is neither."""
+    others = [section for section in _sections_below(RunConfig) if key in _known_keys(section)]
+    if len(others) == 1 and key not in _known_keys(steps):
+        place = ".".join(others[0])
+        return f"{key} belongs under {place}" if place else f"{key} belongs at the top level"
+    return did_you_mean(key, _known_keys(steps) - {key})
+
+
+def _sections_below(section: type[Section], steps: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Yield the keys that lead to ``section`` and to each section in it."""
+    yield steps
+    for name, field in section.model_fields.items():
+        for inner in _sections_in(field.annotation):
+            yield from _sections_below(inner, (*steps, name))
 
 
 def _known_keys(steps: Steps) -> set[str]:

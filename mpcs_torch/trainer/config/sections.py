@@ -95,7 +95,11 @@ class EpochsConfig(Section):
 
 
 class ConcernConfig(Section):
-    """The arguments of `ConcernSpec`; ``classes`` defaults to the class names of the data."""
+    """The arguments of `ConcernSpec`; ``classes`` defaults to the class names of the data.
+
+    The keys ``refer``, ``answers`` and ``class_groups`` do not change the training, because a model in training always
+    decides for one class. The decision rule of ``recommended`` uses ``refer`` and ``answers``.
+    """
 
     classes: list[str] | int | None = None
     releases: list[list[str | int]] = Field(default_factory=list)
@@ -104,6 +108,8 @@ class ConcernConfig(Section):
     dangerous: list[list[str | int]] | Number | None = None
     refer: list[float] | Number | None = None
     concession: Number | None = None
+    answers: dict[str, Number] = Field(default_factory=dict)
+    class_groups: dict[str, list[str | int]] = Field(default_factory=dict)
 
     def spec(self, class_names: Sequence[str]) -> ConcernSpec:
         """Return the spec for the classes of the data; raise a `ConfigError` if the config names other classes."""
@@ -135,6 +141,7 @@ class ScoreConfig(Section):
     concession: Number | None = None
     """The maximum distance of a confidence from 0 or 1 that is not penalized. Default: that of the concern."""
     concern: Annotated[ConcernConfig, BeforeValidator(_read_concern)] = ConcernConfig()
+    """The cost of each error: the keys of a concern file, or the path of one, which begins at the config's folder."""
 
 
 Precision = Literal["32-true", "64-true", "bf16-mixed"]
