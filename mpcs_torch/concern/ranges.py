@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from statistics import fmean
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -64,6 +64,10 @@ class ConcernRange:
         object.__setattr__(self, "high", tuple(high))
         if problem := _unfit(self.low, self.high):
             raise ConcernError([Problem((), problem)])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make this range again: by its constructor, so that a changed pickle gives no invalid range."""
+        return range_from_fields, (self.low, self.high)
 
     @classmethod
     def from_people(cls, people: Mapping[str, ConcernSpec | ConcernRange]) -> ConcernRange:
@@ -174,6 +178,11 @@ class ConcernRange:
             return f"referring {names[true]}" if is_by_class else "a referral"
 
         return cost_name
+
+
+def range_from_fields(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> ConcernRange:
+    """Make a range from the values of its fields, as a pickle stores them (see `spec_from_fields`)."""
+    return ConcernRange(low, high)
 
 
 def _unfit(low: Sequence[ConcernSpec], high: Sequence[ConcernSpec]) -> str:

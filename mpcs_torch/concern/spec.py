@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from html import escape
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -113,7 +113,7 @@ class ConcernSpec:
             raise ConcernError(problems)
         names, refer, dangerous = class_names(given["classes"]), given["refer"], given["dangerous"]
         groups = given["class_groups"]
-        fields = {
+        values = {
             **given,
             "classes": names,
             "releases": class_indices(given["releases"], names),
@@ -123,8 +123,20 @@ class ConcernSpec:
             "answers": tuple((answer, float(cost)) for answer, cost in given["answers"].items()),
             "class_groups": tuple(zip(groups, class_indices(list(groups.values()), names), strict=True)),
         }
-        for name, value in fields.items():
+        for name, value in values.items():
             object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make this spec again: by its constructor, so that a changed pickle gives no invalid spec."""
+        return spec_from_fields, tuple(getattr(self, field.name) for field in fields(self))
+
+    def __copy__(self) -> Self:
+        """Return the spec itself, because it never changes."""
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        """Return the spec itself, because it never changes."""
+        return self
 
     def matrix(self) -> Tensor:
         """Return the concern (cost) of each true (row) and predicted (column) class: float64 (C, C), diagonal 1."""
@@ -256,6 +268,15 @@ class ConcernSpec:
         mask = np.zeros((classes, classes), dtype=np.bool_)
         mask[_places(pairs)] = True
         return mask
+
+
+def spec_from_fields(*arguments: Any) -> ConcernSpec:
+    """Make a spec from the values of its fields, in their order, as a pickle stores them.
+
+    The module `mpcs_torch.concern.weights_only` allows this function, not the class: an unpickler may create an object
+    of an allowed class without its constructor.
+    """
+    return ConcernSpec(*arguments)
 
 
 def _places(pairs: Pairs) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from mpcs_torch.concern import weights_only as _weights_only  # noqa: F401  # registers concerns with torch.load
 from mpcs_torch.learning.checkpoint_selector import CheckpointSelector as CheckpointSelector
 from mpcs_torch.learning.decision_rule import AllReferredWarning as AllReferredWarning
 from mpcs_torch.learning.decision_rule import Assessment as Assessment

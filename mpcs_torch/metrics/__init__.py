@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from mpcs_torch.concern import weights_only as _weights_only  # noqa: F401  # registers concerns with torch.load
 from mpcs_torch.metrics.concern.coverage import Coverage as Coverage
 from mpcs_torch.metrics.concern.coverage import RiskCoverageArea as RiskCoverageArea
 from mpcs_torch.metrics.concern.coverage import SelectiveAccuracy as SelectiveAccuracy

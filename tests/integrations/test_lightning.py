@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from mpcs_torch import MetaPatternConcernScore, WithInterval, evaluate
+from mpcs_torch import ConcernRange, ConcernSpec, MetaPatternConcernScore, WithInterval, evaluate
 from mpcs_torch.integrations import lightning
 from mpcs_torch.integrations.lightning import NoValidationError, SelectCheckpoint
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
@@ -93,6 +94,24 @@ def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: P
     weights = {name.removeprefix("net."): value for name, value in selector.load_best()["state_dict"].items()}
     scores = [epoch.values["mpcs"] for epoch in selector.epochs]
     plain.assert_same(expected, selector, weights, model.rates, scores)
+
+
+class WithHyperparameters(Classifier):
+    def __init__(self, concern: ConcernSpec, costs: ConcernRange) -> None:
+        super().__init__()
+        self.save_hyperparameters()
+
+
+def test_concerns_in_hyperparameters_load_without_running_code(tmp_path: Path) -> None:
+    concern = ConcernSpec(["red", "green"], weights=[[0, 5], [1, 0]], refer=0.5)
+    costs = ConcernRange([concern], [replace(concern, refer=0.7)])
+    best = SelectCheckpoint(tmp_path / "best", plain.rule())
+    model, trainer = fit(best, model=WithHyperparameters(concern, costs), epochs=1)
+    trainer.save_checkpoint(tmp_path / "saved.ckpt")
+    for path in (tmp_path / "saved.ckpt", best.selector.best_path):
+        restored = WithHyperparameters.load_from_checkpoint(path, weights_only=True)
+        assert dict(restored.hparams) == {"concern": concern, "costs": costs}
+        assert restored.state_dict().keys() == model.state_dict().keys()
 
 
 def test_all_that_is_logged_is_recorded_beside_checkpoints_of_lightning(tmp_path: Path) -> None:
