@@ -19,6 +19,7 @@ from torch import nn
 
 from mpcs_torch.errors import quoted, require, shown
 from mpcs_torch.io.atomic_files import FolderInUseError, acquire, release, rename
+from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import checkpoint_files
 from mpcs_torch.learning.checkpoint_files import (
     FolderNotEmptyError,
@@ -80,7 +81,8 @@ class CheckpointSelector:
     Raises:
         FolderNotEmptyError: If the folder contains files and ``resume`` is not set. It is a FileExistsError.
         ManifestError: If the manifest was written for another rule or cannot be read. It is a ValueError.
-        ValueError: If a number is too small, or a metric in ``keep_best_by`` has no direction.
+        ValueError: If a number is too small, a metric in ``keep_best_by`` has no direction, or ``folder`` is an address
+            such as ``s3://bucket/run`` (`PathError`).
         FolderInUseError: From `update`, if another process has locked the folder; a fork of that process keeps the
             lock. Without ``resume``, also if another selector has written to the folder.
 
@@ -122,7 +124,8 @@ class CheckpointSelector:
             raise ValueError(f"rule must name no metric {reserved[0]!r}, which is an argument of update.")
         if unknown := [name for name in keep_best_by if name not in rule.directions]:
             raise ValueError(f"keep_best_by must name metrics with a direction, but {unknown[0]} has none.")
-        self.folder, self.rule, self.keep_best_by = Path(folder).absolute(), rule, tuple(keep_best_by)
+        self.folder = local_path(folder, "folder").absolute()
+        self.rule, self.keep_best_by = rule, tuple(keep_best_by)
         self.top_k, self.keep_last, self.keep_every, self.flush = top_k, keep_last, keep_every, flush
         self.keep_at_most, self.patience, self.min_delta = keep_at_most, patience, float(min_delta)
         self.weights_only = weights_only
@@ -163,10 +166,11 @@ class CheckpointSelector:
             FileNotFoundError: If the folder has no manifest.
             ManifestError: If the manifest cannot be read.
         """
-        path = Path(folder) / checkpoint_files.MANIFEST
+        folder = local_path(folder, "folder")
+        path = folder / checkpoint_files.MANIFEST
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist: {folder} is not the folder of a CheckpointSelector.")
-        saved = Manifest.read(Path(folder))
+        saved = Manifest.read(folder)
         try:
             kept = {name: value for name, value in saved.settings.items() if name in SETTINGS}
             return cls(folder, SelectionRule(**saved.rule), **{**kept, "resume": True, **settings})
