@@ -16,6 +16,9 @@ from mpcs_torch.learning.checkpoint_selector import ARGUMENTS_OF_UPDATE
 from mpcs_torch.learning.ranks import from_first_rank, wait_for_all_ranks
 
 
+__all__ = ["ArgumentsError", "TrainedTwiceError"]
+
+
 class ArgumentsError(MpcsError, TypeError):
     """The arguments of a `SelectCheckpoint` do not fit together, or belong to that of another framework."""
 
