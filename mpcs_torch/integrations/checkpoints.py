@@ -15,7 +15,6 @@ from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.checkpoint_selector import ARGUMENTS_OF_UPDATE
 from mpcs_torch.learning.ranks import from_first_rank, wait_for_all_ranks
 
-
 __all__ = ["ArgumentsError", "TrainedTwiceError"]
 
 

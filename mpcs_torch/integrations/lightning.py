@@ -166,13 +166,12 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
 
     def on_train_epoch_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
         """Remember the values that were logged before this epoch."""
-        if self._records_after_training(trainer):
-            self._values_before = dict(trainer.callback_metrics)
+        self._values_before = dict(trainer.callback_metrics)
 
-    def on_validation_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
-        """Remember the values that were logged before this validation."""
+    def on_validation_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
+        """Remember the values that were logged before this validation, unless the whole epoch is recorded."""
         if not self._records_after_training(trainer):
-            self._values_before = dict(trainer.callback_metrics)
+            self.on_train_epoch_start(trainer, pl_module)
 
     def on_validation_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
         """Update the selector with the values logged in this validation during `Trainer.fit`."""

@@ -94,16 +94,16 @@ def concern_scorer(
         entry = entry_of_metric(metric)
     else:
         entry = find_entry(metric)
-        allowed = accepted_settings(entry.metric) - {"num_classes", "concern", "from_logits", "normalized"}
-        if unknown := settings.keys() - allowed:
-            raise ScorerError(f"{metric} has no setting {quoted(min(unknown))}; it has {', '.join(sorted(allowed))}.")
-        metric = entry.make(len(concern.classes), **{"concern": concern, **settings})
     if entry.takes not in INPUTS or entry.of:
         kind = f"one class: use {entry.metric.__name__}" if entry.of else entry.takes.replace("_", " ")
         raise ScorerError(f"metric must be of decisions or probabilities, but {entry.name} is of {kind}.")
+    allowed = accepted_settings(entry.metric) - {"num_classes", "concern", "from_logits", "normalized"}
+    if unknown := settings.keys() - allowed:
+        raise ScorerError(f"{entry.name} has no setting {quoted(min(unknown))}; it has {', '.join(sorted(allowed))}.")
     if entry.direction is None:
         raise ScorerError(f"metric must have a direction (higher_is_better), but {entry.name} does not.")
-    return ConcernScorer(_Score(metric, entry, concern, refer_value))
+    made = entry.make(len(concern.classes), **{"concern": concern, **settings})
+    return ConcernScorer(_Score(made, entry, concern, refer_value))
 
 
 class _Score:
@@ -114,10 +114,6 @@ class _Score:
     ) -> None:
         self.metric, self.entry, self.concern, self.refer_value = metric, entry, concern, refer_value
         self.__name__ = entry.name  # skorch uses it
-        keywords = inspect.signature(self.__call__).parameters.values()
-        self.takes_weights = "sample_weight" in inspect.signature(metric.update).parameters
-        # scikit-learn passes weights if the signature has this parameter.
-        self.__signature__ = inspect.Signature([p for p in keywords if self.takes_weights or p.name != "sample_weight"])
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> float:
         """Return the value; ``y_pred`` has decisions (N,), or probabilities (N, C) in the concern's class order."""
@@ -157,9 +153,12 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
     def __repr__(self) -> str:
         return f"concern_scorer({self._score_func.__name__!r})"
 
+    def _accept_sample_weight(self) -> bool:
+        return "sample_weight" in inspect.signature(self._score_func.metric.update).parameters
+
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:  # noqa: N803
         score = self._score_func
-        if kwargs.get("sample_weight") is not None and not score.takes_weights:
+        if kwargs.get("sample_weight") is not None and not self._accept_sample_weight():
             raise ScorerError(f"sample_weight must be None, because {score.__name__} does not support weights.")
         if self._response_method == "predict":
             value: float = super()._score(method_caller, estimator, X, y_true, **kwargs)
@@ -227,11 +226,11 @@ def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
         label = int(label)
     if isinstance(label, float) and label.is_integer():
         label = int(label)
-    is_index = isinstance(label, int) and not isinstance(label, bool)
-    if is_index and not all(name.removeprefix("-").isdecimal() for name in class_names):
-        if 0 <= label < len(class_names):
-            return int(label)
-    elif isinstance(label, str | int) and str(label) in class_names:
-        return class_names.index(str(label))
-    shown = quoted(list(class_names))
-    raise LabelError(f"{argument} must be classes of the concern, {shown}, but one is {quoted(label)}.")
+    texts = list(class_names)
+    if type(label) is int and not all(name.removeprefix("-").isdecimal() for name in class_names):
+        texts = [str(place) for place in range(len(class_names))]
+    if isinstance(label, str | int) and str(label) in texts:
+        return texts.index(str(label))
+    raise LabelError(
+        f"{argument} must be classes of the concern, {quoted(list(class_names))}, but one is {quoted(label)}."
+    )
