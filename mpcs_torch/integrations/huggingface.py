@@ -16,7 +16,7 @@ named by ``metric_for_best_model``::
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -26,7 +26,7 @@ from transformers import EvalPrediction, TrainerCallback, TrainerControl, Traine
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.integrations.checkpoints import CheckpointCallback
-from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.learning import CheckpointSelector
 from mpcs_torch.metrics.register import entry_of_metric
 
 __all__ = ["HuggingFaceError", "SelectCheckpoint", "compute_metrics", "loss_function"]
@@ -163,16 +163,14 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
 
     remedy = " from the evaluation"
 
-    def __init__(
-        self, selector_or_folder: CheckpointSelector | str | Path, rule: SelectionRule | None = None, **options: Any
-    ) -> None:
-        super().__init__(selector_or_folder, rule, **options)
-        self._first_selector, self._trainings = self.selector, 0
-        """The selector whose settings later ones have, and the number of trainings that have begun."""
-        self._is_training = self._is_save_deferred = False
-        self._evaluated: dict[str, float] = {}
-        """The values of an evaluation that is not recorded yet; several evaluation sets come one after the other."""
-        self._recorded_step = -1
+    _first_selector: CheckpointSelector | None = None
+    """The selector of the first training, whose settings those of later ones have."""
+    _trainings = 0
+    """The number of trainings that have begun."""
+    _is_training = _is_save_deferred = False
+    _evaluated: Mapping[str, float] = MappingProxyType({})
+    """The values of an evaluation that is not recorded yet; several evaluation sets come one after the other."""
+    _recorded_step = -1
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:
         """Begin to record evaluations, in a new selector for each trial of a hyperparameter search."""
@@ -180,10 +178,10 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
             raise HuggingFaceError("eval_strategy must be 'epoch' or 'steps' for SelectCheckpoint, but is 'no'.")
         was_training = self._is_training  # if the Trainer begins again with a smaller batch
         self._is_training, self._recorded_step, self._evaluated = True, -1, {}
+        first = self._first_selector = self._first_selector or self.selector
         is_other_run = state.is_hyper_param_search or (args.auto_find_batch_size and was_training)
         if is_other_run:
-            folder = self._first_selector.folder / f"run-{self._trainings}"
-            self.selector = self._first_selector.renewed(folder)
+            self.selector = first.renewed(first.folder / f"run-{self._trainings}")
         self._trainings += 1
         self.begin_training(is_new=state.global_step == 0 and not is_other_run)
 
@@ -215,7 +213,8 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         metrics: Mapping[str, float] = kwargs["metrics"]
         if not any(name.startswith("eval_") for name in metrics):
             return  # the user's own evaluation, of the training set for example
-        self._evaluated |= {**metrics, **{name.removeprefix("eval_"): value for name, value in metrics.items()}}
+        without_prefix = {name.removeprefix("eval_"): value for name, value in metrics.items()}
+        self._evaluated = {**self._evaluated, **metrics, **without_prefix}
         if any(name not in self._evaluated for name in self.selector.rule.metrics):
             return  # the next evaluation set may have them
         number = math.ceil(state.epoch or 0) if args.eval_strategy == "epoch" else state.global_step

@@ -161,10 +161,9 @@ class SelectCheckpoint(CheckpointCallback):
         trainer: Engine | None = None,
         **options: Any,
     ) -> None:
-        if not callable(state):
-            raise ArgumentsError(f"state must be a function, such as model.state_dict, but got {quoted(state)}.")
-        if not isinstance(trainer, Engine):
-            raise ArgumentsError(f"trainer must be the Engine that trains, but got {quoted(trainer)}.")
+        if not callable(state) or not isinstance(trainer, Engine):
+            needed = "state must be a function, such as model.state_dict, and trainer the Engine that trains"
+            raise ArgumentsError(f"{needed}, but got {quoted(state)} and {quoted(trainer)}.")
         super().__init__(selector_or_folder, rule, **options)
         self.state, self.trainer = state, trainer
         trainer.add_event_handler(Events.STARTED, lambda: self.begin_training(is_new=trainer.state.epoch == 0))

@@ -105,8 +105,7 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
     @property
     def best_model_path(self) -> str:
         """The path of the best checkpoint; empty if there is none. It can be set, but always follows the selector."""
-        path = self.selector.best_path
-        return "" if path is None else str(path)
+        return str(self.selector.best_path or "")
 
     @best_model_path.setter
     def best_model_path(self, path: str) -> None:
@@ -121,8 +120,7 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
     @property
     def last_model_path(self) -> str:
         """The path of the checkpoint of the last epoch (see ``keep_last``); empty if it was not kept."""
-        epochs = self.selector.epochs
-        return str(self.selector.folder / epochs[-1].file) if epochs and epochs[-1].file else ""
+        return str(self.selector.last_path or "")
 
     def on_save_checkpoint(
         self,
@@ -153,7 +151,7 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
                 "validation, and SelectCheckpoint would record no epoch."
             )
 
-    def on_train_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+    def on_train_start(self, trainer: "Trainer", *_: Any) -> None:
         """Restore the logged values, and take the scheduler steps that a resumed run would skip."""
         self.begin_training(is_new=trainer.global_step == 0)
         trainer.callback_metrics.update({name: torch.tensor(value) for name, value in self._resumed_values.items()})
@@ -164,21 +162,21 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
             trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
             progress.completed += 1
 
-    def on_train_epoch_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+    def on_train_epoch_start(self, trainer: "Trainer", *_: Any) -> None:
         """Remember the values that were logged before this epoch."""
         self._values_before = dict(trainer.callback_metrics)
 
-    def on_validation_start(self, trainer: "Trainer", pl_module: "LightningModule") -> None:
+    def on_validation_start(self, trainer: "Trainer", *_: Any) -> None:
         """Remember the values that were logged before this validation, unless the whole epoch is recorded."""
         if not self._records_after_training(trainer):
-            self.on_train_epoch_start(trainer, pl_module)
+            self.on_train_epoch_start(trainer)
 
-    def on_validation_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+    def on_validation_end(self, trainer: "Trainer", *_: Any) -> None:
         """Update the selector with the values logged in this validation during `Trainer.fit`."""
         if trainer.state.fn == "fit" and not trainer.sanity_checking and not self._records_after_training(trainer):
             self._record(trainer)
 
-    def on_train_epoch_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+    def on_train_epoch_end(self, trainer: "Trainer", *_: Any) -> None:
         """Update the selector if it follows the training; take the scheduler steps that a resumed epoch skips."""
         if self._records_after_training(trainer):
             self._record(trainer)
@@ -186,7 +184,7 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
         if is_resumed and self._makes_up_for_steps(trainer):
             trainer.fit_loop.epoch_loop.update_lr_schedulers("epoch", update_plateau_schedulers=True)
 
-    def on_train_end(self, trainer: "Trainer", pl_module: "LightningModule") -> None:  # noqa: ARG002
+    def on_train_end(self, trainer: "Trainer", *_: Any) -> None:
         """Warn if no epoch was recorded."""
         if not trainer.fast_dev_run:  # type: ignore[attr-defined]
             self.end_training()

@@ -209,6 +209,12 @@ class CheckpointSelector:
         return None if best is None or best.file is None else self.folder / best.file
 
     @property
+    def last_path(self) -> Path | None:
+        """Return the path of the checkpoint of the last epoch (see ``keep_last``); None if it was not kept."""
+        epochs = self._on_disk().epochs
+        return self.folder / epochs[-1].file if epochs and epochs[-1].file is not None else None
+
+    @property
     def last_epoch(self) -> int | None:
         """Return the number of the last recorded epoch, to continue a resumed loop; None if no epoch is recorded."""
         return self.epochs[-1].number if self.epochs else None
