@@ -6,17 +6,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional import anytime_evidence, anytime_interval, clopper_pearson, e_benjamini_hochberg
-from mpcs_torch.functional.comparison.sequential import chernoff_interval
+from mpcs_torch.errors import did_you_mean, quoted
+from mpcs_torch.functional import anytime_interval, clopper_pearson, e_benjamini_hochberg
+from mpcs_torch.functional.comparison.sequential import chernoff_interval, mean_product
 from mpcs_torch.functional.inputs.confidence import check_confidence
 from mpcs_torch.functional.inputs.faults import Fault
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.metrics.base import SumMetric, fingerprint
 
 if TYPE_CHECKING:  # figures need matplotlib
     from mpcs_torch.plots.forest import MonitoredMean
 
 STEP = 2.0**-24
 """Values are rounded to multiples of this step, so that sums are exact and do not depend on the order of samples."""
+MAX_AT_ONCE = 5000
+"""The maximum number of samples whose evidence is in memory at once."""
 MARGIN = 1e-12
 """The smallest distance of a limit from 0 and from 1."""
 
@@ -31,11 +34,12 @@ class Reading(NamedTuple):
     high: Tensor
     """The upper ends of these intervals."""
     evidence: Tensor
-    """The evidence that each mean is beyond its limit."""
+    """The evidence that each mean is beyond its limit, since the last alarm of this mean that was acknowledged."""
     is_alarm: Tensor
-    """bool: whether each mean raises an alarm, by the e-Benjamini-Hochberg procedure over all means."""
+    """bool: whether each mean has raised an alarm that is not acknowledged yet. It is raised by the
+    e-Benjamini-Hochberg procedure over all means, after any sample."""
     total: Tensor
-    """Scalar: the mean evidence. It is at least the monitor's ``threshold`` if there is an alarm."""
+    """Scalar: the mean evidence. It is at least the monitor's ``threshold`` where an alarm is raised."""
 
 
 class Mean(NamedTuple):
@@ -68,6 +72,7 @@ Batch = tuple[Values, Callable[[], list[Fault]]]
 class Monitor(SumMetric):
     """A monitor of K weighted means of values from 0 to 1: it adds up evidence that means are beyond their limits.
 
+    An alarm that is raised after any sample stays until `acknowledge`, however often and whenever one reads it.
     A subclass defines the values and weights of a sample, and its ``update`` adds them.
     """
 
@@ -77,6 +82,10 @@ class Monitor(SumMetric):
     """(K,), float64: the sums of values, each times its weight."""
     samples: Tensor
     """(K,), float64: the sums of weights."""
+    raised: Tensor
+    """(K,), int64: 1 for each mean that has raised an alarm that is not acknowledged, else 0."""
+    past: Tensor
+    """(2, K), float64: the parts of ``loss`` and ``samples`` up to the last acknowledged alarm of each mean."""
     limits: Tensor
     """(2, K), float64: the lowest and the highest acceptable means; 0 and 1 stand for no limit."""
     scales: Tensor
@@ -91,20 +100,30 @@ class Monitor(SumMetric):
         self.names, highest, scales, self.is_counted = (list(column) for column in zip(*watched, strict=True))
         for name in ("loss", "samples"):
             self.add_sum(name, shape=(len(watched),))
+        self.add_sum("past", shape=(2, len(watched)))
+        self.add_state("raised", torch.zeros(len(watched), dtype=torch.int64), dist_reduce_fx="max")
+        self.of_sums = self.settings
+        """The fingerprint of the settings that change the sums, but not those that only change alarms."""
         self.limits = torch.tensor([[0.0] * len(watched), highest], dtype=torch.float64)
         if reference is not None:
             self.limits = self._bounds(reference)
         self.scales = torch.tensor(scales, dtype=torch.float64)
         self._moving += ["limits", "scales"]
-        self.threshold = (1 if reference is None else 2) / (1 - confidence)
-        """The evidence that raises an alarm. The bounds of a reference use up half of the error probability."""
+        # The bounds of a reference use up half of the error probability.
+        self.set_threshold((1 if reference is None else 2) / (1 - confidence))
+
+    def set_threshold(self, threshold: float) -> None:
+        """Set the evidence that raises an alarm. Monitors with other thresholds or limits have other settings."""
+        self.threshold = threshold
+        rules = {"sums": self.of_sums, "limits": self.limits, "threshold": threshold}
+        self.add_state("settings", fingerprint(rules), dist_reduce_fx="max")
 
     def _bounds(self, reference: "Monitor") -> Tensor:
         """Return limits (2, K): confidence bounds on the means of ``reference``; the lower ones are 0 if `sides` is 1.
 
         The probability that any bound is wrong is at most (1 - ``confidence``) / 2; the other half is left for alarms.
         """
-        if not isinstance(reference, Monitor) or not torch.equal(reference.settings, self.settings):
+        if not isinstance(reference, Monitor) or not torch.equal(reference.of_sums, self.of_sums):
             raise ValueError(f"reference must be a {type(self).__name__} with the same arguments, but is not.")
         reference.check_computable()
         loss, samples = reference.loss.cpu().double(), reference.samples.cpu().double()
@@ -119,7 +138,39 @@ class Monitor(SumMetric):
     def add_batch(self, values: Values, find_faults: Callable[[], list[Fault]]) -> None:
         """Add the values of a batch; ``find_faults`` finds its invalid values."""
         self.admit(find_faults)
-        self.follow(values, values.codes.new_empty(0))
+        self.add_values(values)
+
+    def add_values(self, values: Values) -> Tensor:
+        """Add N samples in order, and raise alarms; return the index of the first sample with a new alarm of each mean.
+
+        Returns:
+            (K,), int64; -1 for means without a new alarm.
+        """
+        first, number = torch.full_like(self.raised, -1), values.codes.shape[1]
+        for start in range(0, number, MAX_AT_ONCE):
+            part = Values(*(column[:, start : start + MAX_AT_ONCE] for column in values))
+            at = self.moments(part)
+            is_alarm = self.is_alarm(self.follow(part, at))
+            if len(at):
+                is_new = is_alarm.any(dim=0) & (self.raised == 0)
+                first = torch.where(is_new, start + at[is_alarm.int().argmax(dim=0)], first)
+                self.raised = torch.maximum(self.raised, is_alarm.any(dim=0).to(self.raised))
+        return first
+
+    def moments(self, values: Values) -> Tensor:
+        """Return the indices, ascending, of the samples that may raise the evidence: (R,), int64."""
+        if self.sides == 1 and values.loss.is_cpu:  # to search on an accelerator would wait for it
+            return (values.loss > 0).any(dim=0).nonzero()[:, 0]
+        return torch.arange(values.loss.shape[1], device=values.loss.device)
+
+    @torch.jit.unused
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Add a batch to the states, and return the value of the batch alone."""
+        # Not by adding the states of the batch, because an alarm depends on all samples before it.
+        value = SumMetric.forward(self._shallow_copy(), *args, **kwargs)
+        self.update(*args, **kwargs)
+        self._forward_cache = value
+        return value
 
     def follow(self, values: Values, at: Tensor) -> Tensor:
         """Add N samples, and return the evidence at R moments: (R, K), float64.
@@ -131,20 +182,22 @@ class Monitor(SumMetric):
         parts = torch.stack([values.loss, values.weight]).to(sums)
         sums.index_add_(1, (looks * len(self.names) + values.codes).flatten(), parts.flatten(1))
         loss, samples = sums.view(2, len(at) + 1, -1).cumsum(dim=1)
-        evidence: Tensor = loss[:-1]  # empty if nobody looks: to compute evidence would synchronize an accelerator
-        if len(at):
-            evidence = self.limit_evidence(self.loss + loss[:-1], self.samples + samples[:-1])
+        evidence = self.limit_evidence(self.loss + loss[:-1], self.samples + samples[:-1])
         self.add(loss=loss[-1], samples=samples[-1])
         return evidence
 
     def limit_evidence(self, loss: Tensor, samples: Tensor) -> Tensor:
-        """Return the evidence (..., K) that the means ``loss / samples`` are beyond their limits; 1 without a limit."""
+        """Return the evidence (..., K) that means are beyond their limits, by all sums so far; 1 without a limit.
+
+        The sums in `past` are no evidence.
+        """
         lowest, highest = self.limits
-        evidence = anytime_evidence(loss, samples, limit=highest.clamp(MARGIN, 1 - MARGIN))
+        loss, samples = loss - self.past[0], samples - self.past[1]
+        evidence = mean_product(loss, samples, highest.clamp(MARGIN, 1 - MARGIN))
         evidence = torch.where(highest < 1, evidence, 1.0)
         if self.sides == 1:
             return evidence
-        below = anytime_evidence(samples - loss, samples, limit=(1 - lowest).clamp(MARGIN, 1 - MARGIN))
+        below = mean_product(samples - loss, samples, (1 - lowest).clamp(MARGIN, 1 - MARGIN))
         return (evidence + torch.where(lowest > 0, below, 1.0)) / 2
 
     def evidence_now(self) -> Tensor:
@@ -154,6 +207,38 @@ class Monitor(SumMetric):
     def is_alarm(self, evidence: Tensor) -> Tensor:
         """Return, from the evidence (..., K) of the means, whether each mean raises an alarm: bool (..., K)."""
         return e_benjamini_hochberg(evidence, level=1 / self.threshold)
+
+    def alarms(self) -> Tensor:
+        """Return whether each mean has an alarm that is not acknowledged: bool (K,)."""
+        return (self.raised > 0) | self.is_alarm(self.evidence_now())  # merged sums may be the first to raise one
+
+    def acknowledge(self, *names: str) -> None:
+        """Clear alarms, and begin new tests of their means, from the next sample on.
+
+        Each new test may raise a false alarm with the probability of the first one. To keep this probability for k
+        tests, one after another, use a ``confidence`` of 1 - (1 - confidence) / k. In a distributed run, call this
+        method in every process.
+
+        Args:
+            *names: The means whose alarms are cleared; means without an alarm do not change. Default: all.
+
+        Raises:
+            ValueError: If a name is not in ``names`` of the monitor.
+        """
+        unknown = [name for name in names if name not in self.names]
+        if unknown:
+            rule = did_you_mean(unknown[0], self.names) or f"the names are {', '.join(self.names)}"
+            raise ValueError(f"names must be those of the monitor, but {quoted(unknown[0])} is not: {rule}")
+        is_named = torch.tensor([not names or name in names for name in self.names], device=self.raised.device)
+        with self.gathered():
+            is_cleared = is_named & self.alarms()
+        self.begin_tests(is_cleared)
+        self._computed = None
+
+    def begin_tests(self, means: Tensor) -> None:
+        """Clear the alarms of ``means``, bool (K,), and let their evidence begin at the next sample."""
+        self.raised = torch.where(means, 0, self.raised)
+        self.past = torch.where(means, torch.stack([self.loss, self.samples]), self.past)
 
     def compute(self) -> Reading:
         """Return the means so far with their intervals, evidence and alarms."""
@@ -165,25 +250,26 @@ class Monitor(SumMetric):
         ends = anytime_interval(self.loss, self.samples, confidence=self.confidence)
         evidence = self.evidence_now()
         rate, low, high = (mean * self.scales for mean in (self.loss / self.samples, *ends))
-        return Reading(rate, low, high, evidence, self.is_alarm(evidence), evidence.mean())
+        return Reading(rate, low, high, evidence, self.alarms(), evidence.mean())
 
-    def shown_means(self, is_alarm: Sequence[bool]) -> "list[MonitoredMean]":
-        """Return the K means so far for figures and tables; ``is_alarm`` says which means have raised an alarm."""
+    def shown_means(self) -> "list[MonitoredMean]":
+        """Return the K means so far, for figures and tables."""
         from mpcs_torch.plots.forest import MonitoredMean
 
         reading, limits = self.reading(), torch.where(self.limits == 1, torch.inf, self.limits) * self.scales
-        columns = [values.tolist() for values in (*reading[:4], *limits, self.samples, self.scales)]
-        return [MonitoredMean(*row) for row in zip(self.names, *columns, is_alarm, strict=True)]
+        shown = (*reading[:4], *limits, self.samples, self.scales, reading.is_alarm)
+        columns = [values.tolist() for values in shown]
+        return [MonitoredMean(*row) for row in zip(self.names, *columns, strict=True)]
 
     def _plot(self, val: Any = None, ax: Any = None) -> Any:
         readings = [val] if isinstance(val, Reading) else val
         rates = [dict(zip(self.names, reading.rate.reshape(-1), strict=True)) for reading in readings]
         return super()._plot(rates, ax)
 
-    def _draw(self, title: str, value: Reading, on: Any) -> Any:
+    def _draw(self, title: str, value: Reading, on: Any) -> Any:  # noqa: ARG002  # `shown_means` has all of it
         from mpcs_torch.plots.forest import watched_means
 
-        return watched_means(self.shown_means(value.is_alarm.reshape(-1).tolist()), title, on=on)
+        return watched_means(self.shown_means(), title, on=on)
 
 
 def exact(values: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from mpcs_torch.functional.inputs.decisions import REFERRED, decision_range, dec
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit
-from mpcs_torch.monitoring.alarm import Batch, Mean, Monitor, Values, exact
+from mpcs_torch.monitoring.alarm import MARGIN, Batch, Mean, Monitor, Values, exact
 
 CHANCE_RULE = "chance must be from least_chance to 1"
 RISK_RULE = "risk must be from 0 to 1, or NaN where it is not known"
@@ -34,6 +34,10 @@ class RiskMonitor(Monitor):
     (`functional.anytime_evidence`), and alarms. If all rates keep their limits, the probability that there is ever an
     alarm is at most 1 - ``confidence``, for all K rates together. If some rates exceed their limits, the expected share
     of false alarms among all alarms has the same bound.
+
+    An alarm is raised after the sample that shows it, and stays until `acknowledge`: reading the monitor after every
+    sample, every ten samples or once gives the same alarms. A merged monitor has the alarms of all its parts, and those
+    of the sums, so its probability of a false alarm is at most that of all parts together.
 
     Samples must come in the order of time. Label all samples, or choose samples to label at random; the probability of
     being chosen (``chance``) must be known and must not depend on whether the decision is wrong. Samples need not be
@@ -173,8 +177,8 @@ class ChangeMonitor(RiskMonitor):
 
     After every 100 samples of a rate, a new test of this rate starts. The evidence is the sum over all tests that were
     started (an e-detector of Shiryaev-Roberts type). So sooner or later there is a false alarm: while all limits are
-    kept, the first one comes after at least ``run_length`` samples on average. Rates and their intervals are of all
-    samples, as in `RiskMonitor`.
+    kept, the first one comes after at least ``run_length`` samples on average. After `acknowledge`, the tests of the
+    rate begin again. Rates and their intervals are of all samples, as in `RiskMonitor`.
 
     Samples must come in order of time, so states can be neither merged nor summed over processes. `update` waits for
     an accelerator. The arguments are those of `RiskMonitor`, and:
@@ -205,7 +209,7 @@ class ChangeMonitor(RiskMonitor):
     ) -> None:
         require(run_length >= BLOCK, f"run_length must be at least {BLOCK}", run_length)
         super().__init__(concern, limits, **kwargs)
-        self.threshold = run_length / BLOCK + 1
+        self.set_threshold(run_length / BLOCK + 1)
         rates = len(self.names)
         self.add_state("starts", torch.full((rates, ALTERNATIVES), -torch.inf, dtype=torch.float64))
         self.add_state("block", torch.zeros(rates, 3, dtype=torch.float64))
@@ -214,6 +218,16 @@ class ChangeMonitor(RiskMonitor):
     """(K, 25), float64: for each alternative, the logarithm of the evidence of all starts up to the last block."""
     block: Tensor
     """(K, 3), float64: since the last block, the sums of losses and of weights, and the number of samples."""
+
+    def moments(self, values: Values) -> Tensor:
+        """Return the indices, ascending, of the samples that may raise the evidence: errors, and starts of tests."""
+        may_rise = (values.loss > 0).any(dim=0)
+        for _, weight, codes in zip(*values, strict=True):
+            for rate in torch.unique(codes).tolist():
+                counts = (codes == rate) & (weight > 0)
+                number = self.block[rate, 2] + counts.cumsum(0)
+                may_rise |= counts & (number % BLOCK == 1)
+        return may_rise.nonzero()[:, 0]
 
     def follow(self, values: Values, at: Tensor) -> Tensor:
         """Add samples in order, and return the evidence after those with the indices ``at``, as `Monitor` does."""
@@ -229,7 +243,7 @@ class ChangeMonitor(RiskMonitor):
                 begins = torch.cat([torch.zeros_like(sums[:1]), sums[ends]])
                 logs = [starts[rate]]
                 loss, samples = begins.diff(dim=0).T
-                for product in log_products(loss, samples, self.limits[1, rate]):
+                for product in log_products(loss, samples, self._limit(rate)):
                     logs.append(logs[-1].logaddexp(torch.zeros_like(product)) + product)
                 places = counts.cumsum(0)[at]
                 of_block = (before + places - 1).clamp(min=0) // BLOCK
@@ -246,8 +260,17 @@ class ChangeMonitor(RiskMonitor):
         return self._evidence(self.starts, self.block[:, 0], self.block[:, 1], slice(None))
 
     def _evidence(self, starts: Tensor, loss: Tensor, samples: Tensor, rate: int | slice) -> Tensor:
-        logs = starts.logaddexp(torch.zeros_like(starts)) + log_products(loss, samples, self.limits[1, rate])
+        logs = starts.logaddexp(torch.zeros_like(starts)) + log_products(loss, samples, self._limit(rate))
         return logs.logsumexp(dim=-1).exp() / logs.shape[-1]
+
+    def _limit(self, rate: int | slice) -> Tensor:
+        return self.limits[1, rate].clamp(MARGIN, 1 - MARGIN)
+
+    def begin_tests(self, means: Tensor) -> None:
+        """Clear the alarms of ``means``, bool (K,), and forget all tests of these means that were started."""
+        super().begin_tests(means)
+        self.starts = torch.where(means.unsqueeze(1), -torch.inf, self.starts)
+        self.block = torch.where(means.unsqueeze(1), 0.0, self.block)
 
     def merge_state(self, incoming_state: object) -> None:  # noqa: ARG002  # nothing can be merged
         """Raise a ValueError: states cannot be merged, because the order of samples matters."""

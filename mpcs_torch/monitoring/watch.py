@@ -24,15 +24,14 @@ from mpcs_torch.io.atomic_files import locked, replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning.checkpoint_files import StateError as StateError
 from mpcs_torch.learning.rule_limit import Limit
+from mpcs_torch.monitoring.alarm import MAX_AT_ONCE
 from mpcs_torch.monitoring.monitors import ChangeMonitor, RiskMonitor
 
-KIND = "mpcs_torch monitor 8"
-MAX_AT_ONCE = 5000
-"""The maximum number of rows whose evidence is in memory at once."""
+KIND = "mpcs_torch monitor 9"
 RISK, CHANGE = "risk", "change"
 CHANCE, TIME = "chance", "time"
-STATES = ("loss", "samples", "starts", "block")
-"""The states of monitors; a `RiskMonitor` has the first two."""
+STATES = ("loss", "samples", "past", "raised", "starts", "block")
+"""The states of monitors; a `RiskMonitor` has the first four."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +137,7 @@ def names_of_groups(path: Path, column: str) -> list[str]:
 
 
 class Alarm(NamedTuple):
-    """The first alarm that a monitor raises for a mean."""
+    """An alarm that a monitor has raised for a mean, and the row that raised it."""
 
     kind: str
     """`RISK` or `CHANGE`."""
@@ -162,6 +161,8 @@ class Watch:
             self.monitors[CHANGE] = ChangeMonitor(concern, limits, run_length=settings.run_length, **common)
         self.places = dict[str, Position]()
         self.alarms = list[Alarm]()
+        """The alarms that the monitors hold, in the order in which they were raised."""
+        self.acknowledged = list[Alarm]()
         self.decisions = [*concern.classes, *(name for name, _ in concern.answers)]
         """The names of decisions other than a referral."""
         self.counts = torch.zeros(3, len(self.decisions) + 1, dtype=torch.float64)
@@ -204,21 +205,24 @@ class Watch:
         return self.alarms[before:]
 
     def _add_labelled(self, path: Path, rows: LogRows, part: Tensor) -> None:
-        """Add the rows with the indices ``part``, all labelled, and record new alarms.
-
-        Only the first alarm that a monitor raises for a mean is recorded.
-        """
+        """Add the rows with the indices ``part``, all labelled, and record new alarms."""
         groups = {column: codes[part] for column, codes in rows.groups.items()}
         values, _ = self.monitors[RISK].batch_values(rows.decisions[part], rows.target[part], rows.chance[part], groups)
-        looks = (values.loss > 0).any(dim=0).nonzero()[:, 0]  # evidence rises only at losses
-        raised = {(alarm.kind, alarm.name) for alarm in self.alarms}
         for kind, monitor in self.monitors.items():
-            is_alarm = monitor.is_alarm(monitor.follow(values, looks))
-            for column, name in enumerate(monitor.names):
-                if is_alarm[:, column].any() and (kind, name) not in raised:
-                    row = int(part[looks[is_alarm[:, column].int().argmax()]])
+            for name, first in zip(monitor.names, monitor.add_values(values).tolist(), strict=True):
+                if first >= 0:
+                    row = int(part[first])
                     time = to_text(rows.times[row]) if len(rows.times) else ""
                     self.alarms.append(Alarm(kind, name, str(path), int(rows.numbers[row]), time))
+
+    def acknowledge(self, *names: str) -> list[Alarm]:
+        """Clear the alarms of all means, or of ``names``, by `Monitor.acknowledge`; return the cleared alarms."""
+        for monitor in self.monitors.values():
+            monitor.acknowledge(*names)
+        cleared = [alarm for alarm in self.alarms if not names or alarm.name in names]
+        self.alarms = [alarm for alarm in self.alarms if alarm not in cleared]
+        self.acknowledged += cleared
+        return cleared
 
     def cautions(self) -> list[str]:
         """Return warnings: of decisions with too few or too many labels for a random choice, and of untested limits."""
@@ -248,6 +252,7 @@ class Watch:
                 for kind, monitor in self.monitors.items()
             },
             "alarms": [alarm._asdict() for alarm in self.alarms],
+            "acknowledged": [alarm._asdict() for alarm in self.acknowledged],
         }
 
     def save(self, path: str | Path) -> None:
@@ -273,6 +278,7 @@ class Watch:
                     getattr(monitor, name).copy_(torch.tensor(value, dtype=torch.float64))
             watch.places = {name: (int(rows), str(sha256)) for name, (rows, sha256) in plain["logs"].items()}
             watch.alarms = [Alarm(**alarm) for alarm in plain["alarms"]]
+            watch.acknowledged = [Alarm(**alarm) for alarm in plain["acknowledged"]]
         except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
             raise StateError(f"{path}: must be a state of `mpcs monitor` of this rule, but is not ({error})") from None
         return watch

@@ -28,23 +28,18 @@ TERMS = {
 """The meaning of each header of the tables."""
 
 
-def current_means(watch: Watch, kind: str) -> list[MonitoredMean]:
-    """Return the current means of the monitor ``kind``, a key of ``watch.monitors``. Earlier alarms remain alarms."""
-    raised, monitor = {alarm.name for alarm in watch.alarms if alarm.kind == kind}, watch.monitors[kind]
-    return monitor.shown_means([name in raised for name in monitor.names])
-
-
 def seen_above(watch: Watch, mean: MonitoredMean) -> float:
     """Return the lowest true rate that would by now have raised an alarm with probability 0.9; NaN if no rate would."""
-    level = 1 / (watch.monitors[RISK].threshold * len(watch.monitors[RISK].names))
-    limit = mean.highest / mean.scale
-    return mean.scale * detectable_rate(int(mean.samples), limit=limit, level=level, chance=SURE)
+    risk = watch.monitors[RISK]
+    level, limit = 1 / (risk.threshold * len(risk.names)), mean.highest / mean.scale
+    samples = (risk.samples - risk.past[1])[risk.names.index(mean.name)]  # since an alarm was acknowledged
+    return mean.scale * detectable_rate(int(samples), limit=limit, level=level, chance=SURE)
 
 
 def monitor_table(watch: Watch, kind: str) -> Table:
     """Return a table of the means in the monitor ``kind``: samples, interval, limit, evidence and alarm of each."""
     rows = list[dict[str, str]]()
-    for mean in current_means(watch, kind):
+    for mean in watch.monitors[kind].shown_means():
         cells = {"rate of" if kind == RISK else "change of": mean.name, "samples": number_text(mean.samples)}
         cells |= {"mean": "" if isnan(mean.rate) else rate_text(mean, mean.rate)}
         ends = rate_text(mean, mean.low).removesuffix(" %"), rate_text(mean, mean.high)
@@ -74,8 +69,9 @@ def assumptions(watch: Watch) -> str:
         f"{SEEN.capitalize()}: {TERMS[SEEN].replace('9 in 10', f'{100 * SURE:g} %')}; lower ones may be there unseen. "
         "Evidence is what a bet that the limit is exceeded has won: none while the limit is kept, "
         f"and {threshold * rates:g} for 1 raises an alarm for one rate alone; it is no p-value. "
-        f"If all limits are kept, the probability that this ever happens is at most {error:.3g} for this state. Labels "
-        f"are assumed to be chosen without regard to the error, in the order of rows; {unit}."
+        f"If all limits are kept, the probability that this ever happens is at most {error:.3g} for this state, and "
+        "again after each alarm that is acknowledged. Labels are assumed to be chosen without regard to the error, in "
+        f"the order of rows; {unit}."
     )
 
 
@@ -96,11 +92,12 @@ def _watch_verdict(watch: Watch) -> str:
         return alarm_sentence(alarms[0]) + (f" And {len(alarms) - 1} more." if len(alarms) > 1 else "")
     if not watch.labelled:
         return f"None of {watch.rows} rows has a label yet, so no limit was tested."
-    quiet = f"in {watch.rows} rows, {watch.labelled} of them with a label"
+    cleared = f" ({len(watch.acknowledged)} acknowledged)" if watch.acknowledged else ""
+    quiet = f"alarm{cleared} in {watch.rows} rows, {watch.labelled} of them with a label"
     if watch.cautions():
-        return f"That there is no alarm {quiet}, shows nothing with such labels."
+        return f"That there is no {quiet}, shows nothing with such labels."
     # The least certain rate has the highest upper end of its interval, relative to its limit.
-    mean = max(current_means(watch, RISK), key=lambda each: each.high / each.highest)
+    mean = max(watch.monitors[RISK].shown_means(), key=lambda each: each.high / each.highest)
     seen = seen_above(watch, mean)
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
     number = f"{number_text(mean.samples)} {'effective ' if is_partial else ''}samples"
@@ -108,11 +105,11 @@ def _watch_verdict(watch: Watch) -> str:
     rate, high, highest, could_see = (rate_text(mean, each) for each in (mean.rate, mean.high, mean.highest, seen))
     if mean.high <= mean.highest:
         least = f"'{mean.name}', the least known rate, is at most {high} {known}, and its limit is"
-        return f"Limits are kept: {least} {highest}. No alarm {quiet}."
+        return f"Limits are kept: {least} {highest}. No {quiet}."
     could = "no rate could" if isnan(seen) else f"only a rate above {could_see} would"
     return (
         f"It is not shown that '{mean.name}' keeps its limit, {highest}: it is {rate} so far, and may be as high as "
-        f"{high}, {known}. There is no alarm {quiet}; but {could} have raised one by now (chance {100 * SURE:g} %)."
+        f"{high}, {known}. There is no {quiet}; but {could} have raised one by now (chance {100 * SURE:g} %)."
     )
 
 
@@ -125,7 +122,7 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
         CHANGE: f"Started again and again: a false alarm in {watch.settings.run_length or 0:g} labels on average",
     }
     tables = [part("table", monitor_table(watch, kind), titles[kind], terms=TERMS) for kind in watch.monitors]
-    means, title = current_means(watch, RISK), "Rates against their limits"
+    means, title = watch.monitors[RISK].shown_means(), "Rates against their limits"
     beyond = [mean.name for mean in means if mean.is_alarm]
     alt = printable(f"{title}: {f'alarm for {beyond}' if beyond else 'no alarm'}.")
     figure = part("figures", [draw(watched_means(means, title), alt)])
@@ -147,7 +144,7 @@ def write_prometheus(watch: Watch, path: Path) -> None:
     lines = [f"mpcs_monitor_rows_total {watch.rows}", f"mpcs_monitor_labelled_rows_total {watch.labelled}"]
     values: dict[str, list[str]] = {}
     for kind in watch.monitors:
-        for mean in current_means(watch, kind):
+        for mean in watch.monitors[kind].shown_means():
             label = f"{{kind={json.dumps(kind)},name={json.dumps(mean.name, ensure_ascii=False)}}}"
             of_mean = {"mean": mean.rate, "low": mean.low, "high": mean.high, "limit": mean.highest}
             for measure, value in {**of_mean, "evidence": mean.evidence, "alarm": float(mean.is_alarm)}.items():

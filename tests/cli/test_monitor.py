@@ -76,6 +76,35 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     assert 'mpcs_monitor_alarm{kind="risk",name="errors of samples"} 1.0\n' in text
 
 
+def test_an_alarm_stays_until_it_is_acknowledged(
+    rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad, page = rows(400, rate=0.4), tmp_path / "page.html"
+    log, state = write(tmp_path / "log.csv", bad), tmp_path / "state.json"
+    limits = ("--limit", "any <= 5 %", "--limit", "any <= 5 % of bad")
+    assert run("monitor", rule, log, "--state", state, *limits, "--acknowledge", "all") == 2
+    assert "has no alarms yet, because it does not exist" in one_line(capsys.readouterr().err)
+    assert run("monitor", rule, log, "--state", state, *limits) == 1
+    write(log, [*bad, *rows(4000, rate=0.0, seed=1)])
+    assert run("monitor", rule, log, "--state", state) == 1
+    assert run("monitor", rule, log, "--state", state, "--acknowledge", "errors of worse") == 2
+    assert "'errors of worse' is not: did you mean errors of " in one_line(capsys.readouterr().err)
+    assert run("monitor", rule, log, "--state", state, "--acknowledge", "errors of bad") == 1
+    told = capsys.readouterr().out
+    assert "acknowledged: Alarm: 'errors of bad' is above its limit, known from row " in told
+    [risk] = printed_tables(told)
+    assert [(row[0], row[-1]) for row in risk.rows] == [("errors of samples", "yes"), ("errors of bad", "no")]
+    assert run("monitor", rule, log, "--state", state, "--acknowledge", "all", "--html", page) == 0
+    assert "alarm (2 acknowledged) in 4400 rows" in Page(page).text
+    capsys.readouterr()
+    assert run("monitor", rule, log, "--state", state, "--json") == 0
+    plain = json.loads(capsys.readouterr().out)
+    assert (plain["alarms"], [alarm["name"] for alarm in plain["acknowledged"]]) == (
+        [],
+        ["errors of bad", "errors of samples"],
+    )
+
+
 def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, state = write(tmp_path / "log.csv", rows(20)), tmp_path / "state.json"
     assert run("monitor", rule, log, "--state", state) == 2

@@ -19,7 +19,7 @@ from tests.docs.sample_files import write_samples
 
 WITH_OUTPUT = {"docs/how-to/detection.md": 0, "docs/how-to/from-costs-to-deployment.md": 3}
 """Show texts that their commands print, and of their tables the rows and columns that matter, beside so many others."""
-STATUS = {"mpcs monitor rule.pt log.csv later.csv": 1}
+STATUS = {"mpcs monitor rule.pt log.csv later.csv --state state.json --html": 1}
 """Beginnings of commands that end with another exit status than 0."""
 SLOW = {
     "mpcs reproduce": "repeats the paper's experiments, for minutes to hours",

@@ -13,7 +13,13 @@ from tests.metrics.case import Batch, MetricCase
 
 CONCERN = ConcernSpec(CLASSES, releases=[[0, 1], [2, 3, 1]], factor=0.25)
 NAMES = [str(name) for name in CONCERN.classes]
-LIMITS = [Limit(0.1), Limit(0.2, "any", of=NAMES[1]), Limit(0.3, "any", of=f"decided {NAMES[2]}")]
+AT_MOST = (0.02, 0.5, 0.7)
+"""In any order of the samples of the laws, the first limit raises an alarm, and the others do not."""
+LIMITS = [
+    Limit(AT_MOST[0]),
+    Limit(AT_MOST[1], "any", of=NAMES[1]),
+    Limit(AT_MOST[2], "any", of=f"decided {NAMES[2]}"),
+]
 RELEASED = {(0, 1), (2, 3), (2, 1)}
 
 
@@ -41,31 +47,35 @@ def interval(errors: float, samples: float) -> tuple[float, float]:
     return low, brentq(excess, mean, 1 - 1e-16, xtol=1e-16) if errors < samples else 1.0
 
 
-def reading(counts: list[tuple[int, int, float]]) -> dict[str, float]:
-    """Return all values of errors among samples, with limits."""
-    rows = []
-    for errors, samples, limit in counts:
-        against = evidence(errors, samples, limit)
-        rows.append((errors / samples if samples else nan, *interval(errors, samples), against))
-    strongest = sorted((row[3] for row in rows), reverse=True)
-    passed = [e for rank, e in enumerate(strongest, 1) if e >= len(rows) / (rank * 0.05)]
-    values = {
-        f"{name} {place}": row[column]
-        for column, name in enumerate(("rate", "low", "high", "evidence"))
-        for place, row in enumerate(rows)
-    }
-    alarms = {f"is_alarm {place}": bool(passed) and row[3] >= min(passed) for place, row in enumerate(rows)}
-    return {**values, **alarms, "total 0": sum(strongest) / len(rows)}
+def counts_of(pairs: list[tuple[int, int]]) -> list[tuple[int, int, float]]:
+    """Return the errors, the samples and the limit of each rate, from pairs of a label and a decision."""
+    dangerous = [true != guess and (true, guess) not in RELEASED for true, guess in pairs]
+    of_1 = [guess != 1 for true, guess in pairs if true == 1]
+    as_2 = [true != 2 for true, guess in pairs if guess == 2]
+    return [(sum(errors), len(errors), limit) for errors, limit in zip((dangerous, of_1, as_2), AT_MOST, strict=True)]
+
+
+def alarms_at_once(evidences: list[float]) -> list[bool]:
+    """Return which evidences raise an alarm together."""
+    strongest = sorted(evidences, reverse=True)
+    passed = [e for rank, e in enumerate(strongest, 1) if e >= len(evidences) / (rank * 0.05)]
+    return [bool(passed) and e >= min(passed) for e in evidences]
 
 
 def risk_oracle(batch: Batch) -> dict[str, float]:
     preds, target = batch
     pairs = list(zip(target.tolist(), preds.argmax(dim=1).tolist(), strict=True))
-    dangerous = [true != guess and (true, guess) not in RELEASED for true, guess in pairs]
-    of_1 = [guess != 1 for true, guess in pairs if true == 1]
-    as_2 = [true != 2 for true, guess in pairs if guess == 2]
-    counts = [(sum(errors), len(errors)) for errors in (dangerous, of_1, as_2)]
-    return reading([(*count, limit) for count, limit in zip(counts, (0.1, 0.2, 0.3), strict=True)])
+    raised = [False] * len(AT_MOST)
+    for number in range(1, len(pairs) + 1):  # an alarm after any sample stays
+        now = alarms_at_once([evidence(*count) for count in counts_of(pairs[:number])])
+        raised = [before or after for before, after in zip(raised, now, strict=True)]
+    values = dict[str, float]()
+    for place, (errors, samples, limit) in enumerate(counts_of(pairs)):
+        low, high = interval(errors, samples)
+        row = {"rate": errors / samples if samples else nan, "low": low, "high": high}
+        row |= {"evidence": evidence(errors, samples, limit), "is_alarm": raised[place]}
+        values |= {f"{name} {place}": value for name, value in row.items()}
+    return {**values, "total 0": sum(values[f"evidence {place}"] for place in range(len(raised))) / len(raised)}
 
 
 WATCHING = RiskMonitor(CONCERN, LIMITS)

@@ -16,7 +16,7 @@ import pytest
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.learning import Limit
-from mpcs_torch.monitoring.watch import RISK, LogRows, Settings, StateError, Watch, names_of_groups, read_log
+from mpcs_torch.monitoring.watch import CHANGE, RISK, LogRows, Settings, StateError, Watch, names_of_groups, read_log
 
 CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
 SITES = {"site": ["north", "south"]}
@@ -121,6 +121,30 @@ def test_an_alarm_names_the_first_row_that_shows_it_and_stays(tmp_path: Path) ->
     go_on(before, write(tmp_path / "before.csv", content[: alarm.row - 1]))
     assert (RISK, "errors of samples") not in {(one.kind, one.name) for one in before.alarms}
     assert not watch.monitors[RISK].evidence_now()[2] >= watch.monitors[RISK].threshold, "it is over, but was raised"
+
+
+def test_acknowledged_alarms_are_cleared_and_may_be_raised_again(tmp_path: Path) -> None:
+    bad, path, state = rows(400, rate=0.4), tmp_path / "log.csv", tmp_path / "state.json"
+    watch = go_on(Watch(SETTINGS, CONCERN), write(path, bad))
+    of_all = [alarm for alarm in watch.alarms if alarm.name == "errors of samples"]
+    others = [alarm for alarm in watch.alarms if alarm not in of_all]
+    assert {alarm.kind for alarm in of_all} == {RISK, CHANGE}
+    assert watch.acknowledge("errors of samples") == of_all
+    assert (watch.alarms, watch.acknowledged) == (others, of_all)
+    watch.save(state)
+    watch = Watch.load(state, CONCERN)
+    assert (watch.alarms, watch.acknowledged) == (others, of_all)
+    go_on(watch, path)
+    assert watch.alarms == others, "without new rows there is no new alarm"
+    go_on(watch, write(path, [*bad, *rows(400, rate=0.4, seed=1)]))
+    again = [alarm for alarm in watch.alarms if alarm not in others]
+    assert {(alarm.kind, alarm.name) for alarm in again} == {(alarm.kind, alarm.name) for alarm in of_all}
+    assert all(alarm.row > 400 for alarm in again)
+    with pytest.raises(ValueError, match="'errors of sample' is not: did you mean errors of samples"):
+        watch.acknowledge("errors of sample")
+    watch.acknowledge()
+    assert watch.alarms == []
+    assert not any(monitor.alarms().any() for monitor in watch.monitors.values())
 
 
 def log_of(tmp_path: Path, content: Sequence[tuple[str, str]], number: int = 400) -> Watch:
@@ -308,4 +332,5 @@ def test_alarms_are_in_the_order_of_rows_whatever_is_read_at_once(
     assert [alarm.row for alarm in whole] == sorted(alarm.row for alarm in whole)
     assert {alarm.kind for alarm in whole} == {"risk", "change"}
     monkeypatch.setattr("mpcs_torch.monitoring.watch.MAX_AT_ONCE", 70)
+    monkeypatch.setattr("mpcs_torch.monitoring.alarm.MAX_AT_ONCE", 30)
     assert go_on(Watch(settings, CONCERN), log).alarms == whole

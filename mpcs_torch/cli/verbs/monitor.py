@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 ALARM, CAUTION = 1, 3
 """The exit statuses after an alarm, and after a caution: labels do not represent all rows, or a limit has none."""
+ALL = "all"
+"""The value of --acknowledge that stands for all alarms."""
 OPTIONS = ("label_column", "decision_column", "missing", "overwrite", "json", "quiet")
 
 
@@ -33,6 +35,7 @@ def monitor(
     run_length: float | None = None,
     least_chance: Annotated[float | None, typer.Option(show_default="1")] = None,
     cluster_size: Annotated[float | None, typer.Option(metavar="ROWS", show_default="1")] = None,
+    acknowledge: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
     html: options.Html = None,
     prometheus: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
 ) -> None:
@@ -41,8 +44,9 @@ def monitor(
     You may run it as often as you like: more runs do not cause more false alarms. A row has a decision, as
     `decide apply` writes it, and a label where it is known. Two columns are optional: `time`, and `chance`, the
     probability with which the row was chosen to be labelled. A limit by site needs a column `site`. The exit status is
-    1 if the state has an alarm. Otherwise, it is 3 if some decision has too few or too many labels to represent its
-    rows, or if no label counts for one of the limits. The first run with a state fixes its settings.
+    1 if the state has an alarm that is not acknowledged. Otherwise, it is 3 if some decision has too few or too many
+    labels to represent its rows, or if no label counts for one of the limits. The first run with a state fixes its
+    settings.
 
     Args:
         rule: File of `decide fit`.
@@ -56,6 +60,8 @@ def monitor(
             false alarm.
         least_chance: The lowest `chance` that a row with a label may have. Below 1, logs must have this column.
         cluster_size: The largest number of rows that err together, such as those of a patient or of a scanner's day.
+        acknowledge: Clear the alarms of this rate, such as 'errors of bad', or of all rates (all), before the new rows
+            are read. With these, a new test of the rate begins. Repeatable.
         prometheus: Also write the values in the text format of Prometheus.
     """
     from mpcs_torch.io.atomic_files import holds
@@ -73,7 +79,12 @@ def monitor(
             watch = Watch.load(state, loaded.concern)
             if not holds(rule, watch.settings.rule):
                 raise StateError(f"{rule}: is not the rule that the state was begun with: begin another state")
+            if acknowledge:
+                with options.refused_values(option="--acknowledge"):
+                    cleared = watch.acknowledge(*(() if acknowledge == [ALL] else acknowledge))
+                note(*(f"acknowledged: {page.alarm_sentence(alarm)}" for alarm in cleared))
         else:
+            options.refuse_given({"acknowledge": acknowledge}, f"{state} has no alarms yet, because it does not exist")
             given = {name: value for name, value in numbers.items() if value is not None}
             watch = _begin(rule, loaded, logs, limit, groups or (), given)
         before.extend((watch.rows, watch.labelled))
@@ -88,6 +99,7 @@ def monitor(
         page.write_prometheus(watch, prometheus)
     tables = {kind: page.monitor_table(watch, kind) for kind in watch.monitors}
     plain = {"rows": watch.rows, "labelled": watch.labelled, "alarms": [alarm._asdict() for alarm in watch.alarms]}
+    plain |= {"acknowledged": [alarm._asdict() for alarm in watch.acknowledged]}
     plain |= {kind: table.records() for kind, table in tables.items()} | {"cautions": watch.cautions()}
     news = f"{watch.rows - before[0]} new rows, {watch.labelled - before[1]} of them with a label."
     print_result(plain, page.risk_verdict(watch), *tables.values(), f"{news}\n{page.assumptions(watch)}")

@@ -61,17 +61,22 @@ def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) ->
         >>> anytime_evidence(torch.tensor([0, 1, 8]), samples, limit=0.01).round(decimals=2)
         tensor([ 1.0000,  0.1100, 44.4800], dtype=torch.float64)
     """
-    return (log_products(loss, samples, limit).logsumexp(dim=-1) - log(ALTERNATIVES)).exp()
-
-
-def log_products(loss: Tensor, samples: Tensor, limit: float | Tensor) -> Tensor:
-    """Return the logs of the likelihood ratios in `anytime_evidence`, for each of 25 rates: (..., 25), float64."""
     loss, samples = _checked(loss, samples)
     limits = torch.as_tensor(limit, dtype=torch.float64, device=loss.device)
     if not ((limits > 0) & (limits < 1)).all():
         raise ValueError(f"limit must be above 0 and below 1, but got {limit}.")
+    return mean_product(loss, samples, limits)
+
+
+def mean_product(loss: Tensor, samples: Tensor, limits: Tensor) -> Tensor:
+    """Return the value of `anytime_evidence`, without checks, which would wait for an accelerator."""
+    return (log_products(loss, samples, limits).logsumexp(dim=-1) - log(ALTERNATIVES)).exp()
+
+
+def log_products(loss: Tensor, samples: Tensor, limits: Tensor) -> Tensor:
+    """Return the logs of the likelihood ratios in `anytime_evidence`, for each of 25 rates: (..., 25)."""
     factors = torch.logspace(
-        log(MIN_STAKE), log(MAX_STAKE), ALTERNATIVES, base=torch.e, dtype=torch.float64, device=loss.device
+        log(MIN_STAKE), log(MAX_STAKE), ALTERNATIVES, base=torch.e, dtype=limits.dtype, device=loss.device
     )
     for_0 = -torch.log1p(limits.unsqueeze(-1) * (factors - 1))  # log((1 - q) / (1 - p))
     return samples.unsqueeze(-1) * for_0 + loss.unsqueeze(-1) * factors.log()
