@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -17,10 +17,8 @@ from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.io.local_paths import local_path
-from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import Epoch
-from mpcs_torch.metrics.register import BY_NAME
 from mpcs_torch.tables import Table, in_table
 from mpcs_torch.trainer.config.load_with_suggestions import load_config
 from mpcs_torch.trainer.config.sections import RunConfig
@@ -85,24 +83,6 @@ def _record(path: Path, line: int, columns: Sequence[str], text: str) -> Record:
     if not record["epoch"].is_integer():
         raise ResultError(f"{path}: line {line}, column epoch: must be a whole number, but is {cells[0]}")
     return record
-
-
-def recorded_directions(folder: Path, columns: Collection[str]) -> dict[str, Direction]:
-    """Return for each of ``columns`` whether it is better when lower ("min") or higher ("max"); leave out unknown ones.
-
-    The sources are ``config.yaml`` in ``folder`` and the built-in metrics. No code that the config names is run.
-    """
-    known = {name: entry.direction for name, entry in BY_NAME.items()}
-    config = folder / "config.yaml"
-    try:
-        tree = read_yaml_file(config).value if config.is_file() else {}
-    except YamlError as error:
-        raise ResultError(f"{config}: {error}") from None
-    listed = tree.get("metrics") if isinstance(tree, dict) else None
-    for metric in listed if isinstance(listed, list) else []:
-        if isinstance(metric, dict):
-            known[str(metric.get("name"))] = metric.get("direction") or known.get(str(metric.get("metric")))
-    return {column: direction for column in columns if (direction := known.get(column)) in ("min", "max")}
 
 
 FILE = "result.json"
@@ -176,18 +156,46 @@ def _pick(
         return run.state.epochs, "the last epoch, because the run has no selector", last
     if selector.best is None:
         return run.state.epochs, "the last epoch, because no epoch is within the limits of the selector", last
-    rule = selector.rule
-    extreme = "lowest" if rule.directions[rule.by] == "min" else "highest"
+    where = f" on {run.config.epochs.samples} data"
+    reason = why_picked(selector.rule, selector.epochs, selector.best, where)
+    return selector.best.number, reason, selector.load(selector.best.number)["model"]
+
+
+def rule_in_words(rule: SelectionRule) -> str:
+    """Return, for example, "lowest missed, accuracy within 0.01 of its best"."""
+    return ", ".join([_extreme(rule), *_limits(rule)])
+
+
+def why_picked(rule: SelectionRule, epochs: Sequence[Epoch], best: Epoch, where: str = "") -> str:
+    """Return why ``rule`` picks ``best``, the best of ``epochs`` that has a checkpoint.
+
+    ``where``, such as " on validation data", names the data on which the epochs were measured.
+    """
+    limits = _limits(rule)
+    among = f" among epochs with {', '.join(limits)}" if limits else f" of {len(epochs)} epochs"
+    missing = sum(epoch.values[rule.by] != epoch.values[rule.by] for epoch in epochs)
+    among += f", {missing} of which gave NaN" if missing else ""
+    reason = f"{_extreme(rule)} ({best.values[rule.by]:.6g}){where}{among}"
+    if (pick := rule.ranking(epochs)[0]) is not best:
+        reason += f"; epoch {pick.number} ({pick.values[rule.by]:.6g}) is better, but its checkpoint is gone"
+    return reason
+
+
+def no_pick(rule: SelectionRule, epochs: Sequence[Epoch]) -> str:
+    """Return why ``rule`` picks none of ``epochs``."""
+    if all(epoch.values[rule.by] != epoch.values[rule.by] for epoch in epochs):
+        return f"No epoch is picked: {rule.by} is NaN in each epoch."
+    return "No epoch is within the limits."
+
+
+def _extreme(rule: SelectionRule) -> str:
+    return f"{'lowest' if rule.directions[rule.by] == 'min' else 'highest'} {rule.by}"
+
+
+def _limits(rule: SelectionRule) -> list[str]:
     limits = [f"{name} within {slack:g} of its best" for name, slack in rule.within.items()]
     limits += [f"{name} at most {limit:g}" for name, limit in rule.at_most.items()]
-    limits += [f"{name} at least {limit:g}" for name, limit in rule.at_least.items()]
-    among = f" among epochs with {', '.join(limits)}" if limits else f" of {run.state.epochs} epochs"
-    missing = sum(epoch.values[rule.by] != epoch.values[rule.by] for epoch in selector.epochs)
-    among += f", {missing} of which gave NaN" if missing else ""
-    reason = f"{extreme} {rule.by} ({selector.best.values[rule.by]:.6g}) on {run.config.epochs.samples} data{among}"
-    if (pick := rule.ranking(selector.epochs)[0]) is not selector.best:
-        reason += f"; epoch {pick.number} ({pick.values[rule.by]:.6g}) is better, but its checkpoint is gone"
-    return selector.best.number, reason, selector.load(selector.best.number)["model"]
+    return limits + [f"{name} at least {limit:g}" for name, limit in rule.at_least.items()]
 
 
 def evaluator_on(run: PreparedRun, split: Split) -> Evaluator:

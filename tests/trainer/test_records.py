@@ -8,7 +8,8 @@ import pytest
 
 from mpcs_torch.paper.experiments import pick
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.result import ResultError, read_records, recorded_directions
+from mpcs_torch.trainer.recorded_epochs import plain_config
+from mpcs_torch.trainer.result import ResultError, read_records
 from tests.cli.test_cli import run
 from tests.trainer.toy import toy_config, toy_data
 
@@ -102,7 +103,7 @@ def test_reading_a_run_of_somebody_else_runs_none_of_its_code(tmp_path: Path) ->
 def test_a_config_that_is_not_plain_yaml_is_an_error(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.yaml").write_text(text)
     with pytest.raises(ResultError, match=r"config.yaml: not valid YAML"):
-        recorded_directions(tmp_path, ["mpcs"])
+        plain_config(tmp_path)
 
 
 def test_published_records_count_turns(tmp_path: Path) -> None:

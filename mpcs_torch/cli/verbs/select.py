@@ -1,61 +1,92 @@
-"""``mpcs select``: apply a selection rule to a finished run."""
+"""``mpcs select``: apply a selection rule to the epochs that were recorded in folders."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpcs_torch.cli.console import print_result
+from mpcs_torch.cli.console import print_reading, print_result
 from mpcs_torch.cli.options import named_numbers, refused_values, shared
+
+if TYPE_CHECKING:
+    from mpcs_torch.learning.selection import SelectionRule
+    from mpcs_torch.trainer.recorded_epochs import RecordedEpochs
 
 
 @shared("json")
 def select(
-    run: Annotated[Path, typer.Argument(metavar="RUN", exists=True, file_okay=False)],
-    by: str = "mpcs",
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER", exists=True, file_okay=False)],
+    by: Annotated[str | None, typer.Option(show_default="that of the recorded rule; mpcs without one")] = None,
     within: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")] = None,
 ) -> None:
     """Print the epoch that a rule picks, and the epochs that each metric alone would have picked.
 
-    For example, --within accuracy=0.001 considers only epochs whose accuracy is within 0.1 points of the best.
+    The rule is the one that FOLDER records, unless --by or --within is given. For example, --within accuracy=0.001
+    considers only epochs whose accuracy is within 0.1 points of the best. Seeds of one setting are summarized in one
+    row: runs whose configs differ only in name and seed, and folders of a CheckpointSelector with the same rule whose
+    names differ only in numbers. No code of a folder is run.
 
     Args:
-        run: Folder of a finished run, with records.csv.
+        folders: Folder of a run of mpcs train, folder of a CheckpointSelector, or a folder of such folders.
         by: Column to rank epochs by.
         within: Largest distance from the best value. Repeat for several columns.
     """
-    records, slack = run / "records.csv", named_numbers(within or (), "--within", "COLUMN=VALUE")
+    slack = named_numbers(within or (), "--within", "COLUMN=VALUE")
 
-    from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
-    from mpcs_torch.learning.selection import Epoch, count_interval, count_metrics, explain, indistinguishable
-    from mpcs_torch.trainer.config.parts import TEST
-    from mpcs_torch.trainer.config.sections import SelectorConfig, follower_problems
-    from mpcs_torch.trainer.result import read_records, recorded_directions
+    from mpcs_torch.trainer.recorded_epochs import read_folders
+    from mpcs_torch.trainer.result import rule_in_words
+    from mpcs_torch.trainer.seeds import means_at_picks, picks_by, reading_sentence, seeds_by_setting, summary_parts
 
+    recorded = read_folders(folders)
+    picks, settings = dict[str, Any](), list[dict[str, Any]]()
+    for name, seeds in seeds_by_setting(recorded).items():
+        print_reading(reading_sentence(name, seeds))
+        rule = _rule(seeds[0], by, slack)
+        if rule != seeds[0].rule:
+            print_reading(f"{name}: picked by this rule: {rule_in_words(rule)}")
+        picks[name] = picks_by(rule, seeds)
+        means = {metric: mean._asdict() for metric, mean in means_at_picks(picks[name]).items()}
+        settings.append({"setting": name, "means": means, "folders": [_plain(folder, rule) for folder in seeds]})
+    if len(recorded) == 1:
+        print_result(_plain(recorded[0], rule), *recorded[0].explained(rule))
+    else:
+        print_result({"settings": settings}, *summary_parts(picks))
+
+
+def _rule(folder: "RecordedEpochs", by: str | None, within: dict[str, float]) -> "SelectionRule":
+    """Return the recorded rule, or if ``by`` or ``within`` is given, the rule of these options."""
+    from mpcs_torch.trainer.config.sections import ConfigError, SelectorConfig
+    from mpcs_torch.trainer.recorded_epochs import checked_rule
+
+    recorded = folder.rule
+    if recorded is not None and by is None and not within:
+        return recorded
+    if by is None:
+        by = "mpcs" if recorded is None else recorded.by
     with refused_values():
-        config = SelectorConfig.model_validate({"by": by, "within": slack})
-    epochs = [Epoch(int(record.pop("epoch")), record) for record in read_records(records)]
-    if not epochs:
-        raise typer.BadParameter(f"{records} contains no epochs")
-    directions = recorded_directions(run, epochs[0].values)
-    problems = list(follower_problems(list(config.followers()), epochs[0].values, directions))
-    if problems:
-        raise typer.BadParameter("; ".join(problems).replace("selector.", "--"))
-    rule = config.rule({name: way for name, way in directions.items() if not name.startswith(TEST)})
-    ranking = rule.ranking(epochs)
-    counts = count_metrics(rule, epochs)
+        config = SelectorConfig.model_validate({"by": by, "within": within})
+    try:
+        return checked_rule(config, folder.columns, folder.directions)
+    except ConfigError as error:
+        raise typer.BadParameter(str(error).replace("selector.", "--")) from None
+
+
+def _plain(folder: "RecordedEpochs", rule: "SelectionRule") -> dict[str, Any]:
+    """Return what ``rule`` picks in ``folder`` as plain data, and which epochs do not differ significantly from it."""
+    from mpcs_torch.learning.selection import count_interval, count_metrics, indistinguishable
+
+    ranking = rule.ranking(folder.epochs)
+    counts = count_metrics(rule, folder.epochs)
     same = indistinguishable(ranking, rule.by, ranking[0]) if ranking and rule.by in counts else []
-    plain = {
-        "best": [{"epoch": epoch.number, "values": dict(epoch.values)} for epoch in ranking[:1]],
+    return {
+        "folder": folder.name,
+        "rule": asdict(rule),
+        "best": [
+            {"epoch": epoch.number, "values": dict(epoch.values), "checkpoint": folder.checkpoint(epoch)}
+            for epoch in ranking[:1]
+        ],
         "intervals": {name: count_interval(ranking[0].values[name]) for name in counts if ranking},
         "indistinguishable": [epoch.number for epoch in same],
-        "picked_by_each": {name: epoch.number for name, epoch in rule.picked_by_each(epochs).items()},
+        "picked_by_each": {name: epoch.number for name, epoch in rule.picked_by_each(folder.epochs).items()},
     }
-    sentences = f"Best epoch: {ranking[0].number}" if ranking else "No epoch is within the limits."
-    if same:
-        best = f"epoch {ranking[0].number} by {rule.by} (exact test, {100 * LEVEL:g} %)"
-        numbers = ", ".join(str(epoch.number) for epoch in same)
-        sentences += f"\nThese epochs do not differ significantly from {best}: {numbers}."
-    counted = f"columns read as counts of independent errors: {', '.join(counts)}."
-    in_brackets = [f"In brackets: {CONFIDENCE_TEXT} intervals of {counted}"] if counts else []
-    print_result(plain, explain(rule, epochs), *in_brackets, sentences)

@@ -1,0 +1,216 @@
+"""Read the epochs that a folder records: of a run of `mpcs train`, or of a `CheckpointSelector` in any other loop.
+
+Reading runs no code of the folder, and loads no checkpoint.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mpcs_torch.errors import MpcsError, has_control, printable, quoted, shown
+from mpcs_torch.functional.comparison.significance import Direction
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
+from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
+from mpcs_torch.learning import SelectionRule
+from mpcs_torch.learning.checkpoint_files import MANIFEST, Manifest, ManifestError, SavedEpoch
+from mpcs_torch.learning.selection import count_metrics, explain, indistinguishable
+from mpcs_torch.metrics.register import BY_NAME
+from mpcs_torch.tables import Table
+from mpcs_torch.trainer.config.parts import TEST
+from mpcs_torch.trainer.config.sections import ConfigError, SelectorConfig, follower_problems
+from mpcs_torch.trainer.result import ResultError, no_pick, read_records
+
+RECORDS = "records.csv"
+RUN, SELECTOR = "a run of mpcs train", "a CheckpointSelector"
+KINDS = {MANIFEST: SELECTOR, RECORDS: RUN}
+"""What wrote a folder, by the file that such a folder has."""
+EXPECTED = f"the folder of {RUN} ({RECORDS}) or of {SELECTOR} ({MANIFEST})"
+
+
+class FolderError(MpcsError, ValueError):
+    """A folder records no epochs, or does not go with the other folders."""
+
+
+@dataclass(frozen=True)
+class RecordedEpochs:
+    """The epochs of a folder, and what the folder records about choosing one of them."""
+
+    folder: Path
+    kind: str
+    """What wrote the folder: one of `KINDS`."""
+    epochs: Sequence[SavedEpoch]
+    """All epochs in their order; there is at least one. Those of a run name no checkpoints."""
+    directions: Mapping[str, Direction]
+    """Whether a metric is better when lower ("min") or higher ("max"), by name, if that is recorded."""
+    rule: SelectionRule | None
+    """The recorded rule; None for a run without a selector."""
+    setting: object
+    """What is known of how the model was trained, except for the seed. It is equal for seeds of one setting."""
+
+    @property
+    def name(self) -> str:
+        """The path of the folder, without control characters."""
+        return printable(str(self.folder))
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all metrics; some may be recorded only in some epochs."""
+        return list(dict.fromkeys(name for epoch in self.epochs for name in epoch.values))
+
+    def checkpoint(self, epoch: SavedEpoch) -> Path | None:
+        """Return the path of the checkpoint of ``epoch``; None if there is no such file."""
+        path = None if epoch.file is None else self.folder / epoch.file
+        return path if path is not None and path.is_file() else None
+
+    def explained(self, rule: SelectionRule) -> list[Table | str]:
+        """Return the table of `explain`, and sentences on its brackets, on the picked epoch and on its checkpoint."""
+        ranking, counts = rule.ranking(self.epochs), count_metrics(rule, self.epochs)
+        best = next((epoch for epoch in ranking if self.checkpoint(epoch) is not None), None)
+        parts: list[Table | str] = [explain(rule, self.epochs, best=best)]
+        if counts:
+            counted = f"columns read as counts of independent errors: {', '.join(counts)}"
+            parts.append(f"In brackets: {CONFIDENCE_TEXT} intervals of {counted}.")
+        if not ranking:
+            return [*parts, no_pick(rule, self.epochs)]
+        pick = ranking[0]
+        parts.append(f"Best epoch: {pick.number}")
+        if self.kind == SELECTOR:
+            parts.append(self._checkpoint_sentence(pick, best))
+        same = indistinguishable(ranking, rule.by, pick) if rule.by in counts else []
+        if same:
+            numbers = ", ".join(str(epoch.number) for epoch in same)
+            test = f"epoch {pick.number} by {rule.by} (exact test, {100 * LEVEL:g} %)"
+            parts.append(f"These epochs do not differ significantly from {test}: {numbers}.")
+        return parts
+
+    def _checkpoint_sentence(self, pick: SavedEpoch, best: SavedEpoch | None) -> str:
+        """Return where the checkpoint of ``pick`` is; else, that of ``best``, the best epoch with a checkpoint."""
+        if best is None:
+            return f"{self.name} has no checkpoint of an epoch within the limits."
+        path = printable(str(self.checkpoint(best)))
+        if best is pick:
+            return f"Its checkpoint is {path}."
+        return f"Its checkpoint is gone; the best epoch that has one is {best.number}: {path}."
+
+
+def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
+    """Read the epochs of ``folders``. In place of a folder of folders with epochs, read all of these.
+
+    Raises:
+        FolderError: If a folder records no epochs, folders are of different kinds, or a folder is named twice.
+        ManifestError: If the manifest of a `CheckpointSelector` is damaged.
+        ResultError: If the records or the config of a run are damaged.
+    """
+    paths = [path for folder in folders for path in _folders_with_epochs(folder)]
+    first = paths[0]
+    for place, path in enumerate(paths):
+        if any(path.samefile(earlier) for earlier in paths[:place]):
+            raise FolderError(f"{path} is named twice")
+        if _kind(path) != _kind(first):
+            kinds = f"{first} is that of {_kind(first)}, and {path} that of {_kind(path)}"
+            raise FolderError(f"the folders must be of one kind, but {kinds}: name only folders of one kind")
+    return [_read_run(path) if _kind(path) == RUN else _read_selector(path) for path in paths]
+
+
+def _kind(folder: Path) -> str | None:
+    return next((kind for file, kind in KINDS.items() if (folder / file).exists()), None)
+
+
+def _folders_with_epochs(folder: Path) -> list[Path]:
+    """Return ``folder`` if it has epochs, else the folders in it, all of which must have epochs."""
+    if _kind(folder) is not None:
+        return [folder]
+    content = [path for path in folder.iterdir() if not path.name.startswith(".")]
+    inside = sorted((path for path in content if path.is_dir()), key=_numbers_by_value)
+    others = [path for path in inside if _kind(path) is None]
+    if len(others) < len(inside):
+        if others:
+            raise FolderError(f"each folder in {folder} must be {EXPECTED}, but {others[0]} is not: name the others")
+        return inside
+    problem = f"{folder} must be {EXPECTED}, or have such folders, but {'has neither' if content else 'is empty'}"
+    deeper = sorted(path.parent for file in KINDS for path in folder.glob(f"*/*/{file}"))
+    raise FolderError(f"{problem}: name folders like {deeper[0]}" if deeper else problem)
+
+
+def _numbers_by_value(path: Path) -> str:
+    """Return the name of ``path`` as a sort key, by which seed-2 comes before seed-10."""
+    return re.sub(r"\d+", lambda digits: digits[0].zfill(20), path.name)
+
+
+def _without_digits(folder: Path) -> str:
+    return re.sub(r"\d+", "", str(folder.absolute()))
+
+
+def _read_selector(folder: Path) -> RecordedEpochs:
+    saved, path = Manifest.read(folder), folder / MANIFEST
+    try:
+        rule = SelectionRule(**saved.rule)
+        for epoch in saved.epochs:
+            rule.values_in(epoch.values)
+        if control := [name for epoch in saved.epochs for name in epoch.values if has_control(name)]:
+            raise ValueError(f"the name {quoted(control[0])} has control characters")
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {shown(str(error))}.") from None
+    if not saved.epochs:
+        raise FolderError(f"{path} contains no epochs")
+    directions: dict[str, Direction] = {name: "min" if way == "min" else "max" for name, way in rule.directions.items()}
+    # A manifest does not record how the model was trained, so only names that differ in numbers are taken for seeds.
+    setting = rule, _without_digits(folder)
+    return RecordedEpochs(folder, SELECTOR, saved.epochs, directions, rule, setting)
+
+
+def _read_run(folder: Path) -> RecordedEpochs:
+    path, config = folder / RECORDS, folder / "config.yaml"
+    epochs = [SavedEpoch(int(record.pop("epoch")), record) for record in read_records(path)]
+    if not epochs:
+        raise FolderError(f"{path} contains no epochs")
+    columns = epochs[0].values
+    tree = plain_config(folder)
+    directions = directions_of(tree, [name for name in columns if not name.startswith(TEST)])
+    rule = None
+    if tree.get("selector") is not None:
+        try:
+            rule = checked_rule(SelectorConfig.model_validate(tree["selector"]), columns, directions)
+        except ValueError as error:
+            raise ResultError(f"{config}: the selector does not fit the records: {shown(str(error), 300)}") from None
+    setting: object = {**tree, "seed": None, "name": None} if tree else (sorted(columns), _without_digits(folder))
+    return RecordedEpochs(folder, RUN, epochs, directions, rule, setting)
+
+
+def plain_config(folder: Path) -> dict[str, Any]:
+    """Return ``config.yaml`` in ``folder`` as plain data, without running code; empty if there is no such mapping.
+
+    Raises:
+        ResultError: If the file is not plain YAML.
+    """
+    path = folder / "config.yaml"
+    try:
+        tree = read_yaml_file(path).value if path.is_file() else {}
+    except YamlError as error:
+        raise ResultError(f"{path}: {error}") from None
+    return tree if isinstance(tree, dict) else {}
+
+
+def directions_of(config: Mapping[str, Any], columns: Collection[str]) -> dict[str, Direction]:
+    """Return for each of ``columns`` whether it is better when lower ("min") or higher ("max"); leave out unknown ones.
+
+    The sources are the plain ``config`` of a run and the built-in metrics.
+    """
+    known = {name: entry.direction for name, entry in BY_NAME.items()}
+    listed = config.get("metrics")
+    for metric in listed if isinstance(listed, list) else []:
+        if isinstance(metric, dict):
+            known[str(metric.get("name"))] = metric.get("direction") or known.get(str(metric.get("metric")))
+    return {column: direction for column in columns if (direction := known.get(column)) in ("min", "max")}
+
+
+def checked_rule(
+    config: SelectorConfig, columns: Collection[str], directions: Mapping[str, Direction]
+) -> SelectionRule:
+    """Make the rule of ``config``; raise a `ConfigError` if it does not fit the recorded ``columns``."""
+    problems = list(follower_problems(list(config.followers()), columns, directions))
+    if problems:
+        raise ConfigError("; ".join(problems))
+    return config.rule(directions)
