@@ -1,5 +1,6 @@
 """Figures of metrics over the epochs of training runs, among them Fig. 4 and 6 of the MPCS paper."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import isfinite, nan
 from statistics import median
@@ -23,7 +24,12 @@ METRIC_LINES = {
 """The label, the colour and the line style of each metric in Figure 4, by column of the records."""
 
 
-def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapping[str, Mapping[str, int]]) -> Figure:
+def metric_trend(
+    runs: Mapping[str, Sequence[Values]],
+    column: str,
+    marked: Mapping[str, Mapping[str, int]],
+    settings: Mapping[str, str] | None = None,
+) -> Figure:
     """Draw a metric over the epochs of one or more runs, on a logarithmic scale if its values have a wide range.
 
     If early values would make the rest look flat, the axis covers only the later half of the epochs and marked epochs.
@@ -32,28 +38,43 @@ def metric_trend(runs: Mapping[str, Sequence[Values]], column: str, marked: Mapp
         runs: The metrics of each epoch, by the name of the run; missing, infinite and NaN values are left out.
         column: The name of the metric.
         marked: For each run, the epochs to mark, by the name of the metric or rule that picks the epoch.
+        settings: For each run, the name of its setting. Seeds of one setting have one colour and one label. By default,
+            each run is a setting.
     """
     figure, axes = canvas(2.3, column, xlabel="epoch")
-    drawn, settled = list[float](), dict[int, list[float]]()
-    for number, (name, records, colour) in enumerate(coloured(runs)):
+    settings = settings or {name: name for name in runs}
+    seeds = Counter(settings.values())
+    colours = {setting: (place, colour) for place, (setting, _, colour) in enumerate(coloured(seeds))}
+    drawn, settled, labels = list[float](), dict[int, list[float]](), set[str]()
+
+    def once(label: str) -> str | None:
+        """Return ``label``, or None if another seed of the setting has it."""
+        is_new = label not in labels
+        labels.add(label)
+        return label if is_new else None
+
+    for name, records in runs.items():
+        setting = settings[name]
+        number, colour = colours[setting]
         values = {int(record["epoch"]): record[column] for record in records if isfinite(record.get(column, nan))}
-        label = literal(name) if len(runs) > 1 else None
+        label = once(literal(setting)) if len(seeds) > 1 else None
         axes.plot(list(values), list(values.values()), color=colour, linewidth=1.4, label=label)
         for place, (picker, epoch) in enumerate(marked.get(name, {}).items()):
             if epoch in values:
                 settled.setdefault(epoch, []).append(values[epoch])
-                of_run = f", {literal(name, style.MAX_IN_SENTENCE)}" if len(runs) > 1 else ""
+                of_setting = f", {literal(setting, style.MAX_IN_SENTENCE)}" if len(seeds) > 1 else ""
+                which = f"epoch {epoch}" if seeds[setting] == 1 else "epoch of each seed"
                 axes.plot(
                     epoch,
                     values[epoch],
                     style.MARKERS[place % len(style.MARKERS)],
-                    color=colour if len(runs) > 1 else style.SYSTEMS[1 + place % (len(style.SYSTEMS) - 1)],
+                    color=colour if len(seeds) > 1 else style.SYSTEMS[1 + place % (len(style.SYSTEMS) - 1)],
                     markersize=5.5 if place else (11, 14, 17, 20)[number % 4],  # a ring around other markers
                     fillstyle="full" if place else "none",
                     markeredgewidth=1 if place else 2,
                     zorder=3,  # over the lines of all runs
                     clip_on=False,  # whole where it lies on the edge of the axes
-                    label=f"{literal(picker, style.MAX_IN_SENTENCE)}: epoch {epoch}{of_run}",
+                    label=once(f"{literal(picker, style.MAX_IN_SENTENCE)}: {which}{of_setting}"),
                 )
         drawn += values.values()
         for epoch in list(values)[len(values) // 2 :]:

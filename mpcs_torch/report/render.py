@@ -213,8 +213,8 @@ def breakable(text: str) -> Markup:
 
 
 def in_parts(cell: str) -> str:
-    """Return ``cell`` with no-break spaces, except after a colon and before a square bracket."""
-    return re.sub(r"(?<!:) (?!\[)", "\N{NO-BREAK SPACE}", cell)
+    """Return ``cell`` with no-break spaces, except after a colon or comma and before a square bracket."""
+    return re.sub(r"(?<![:,]) (?!\[)", "\N{NO-BREAK SPACE}", cell)
 
 
 def _theme() -> str:

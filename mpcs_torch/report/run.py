@@ -1,7 +1,6 @@
 """The reports of finished training runs, and of the paper's experiments."""
 
 from collections.abc import Mapping, Sequence
-from math import nan
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
@@ -25,7 +24,8 @@ from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.paper.experiments import FinishedRun, evaluation_tables
 from mpcs_torch.paper.published_values import TABLE_2, MeanOverRuns
 from mpcs_torch.plots.samples import kind_of_sample, samples_figure
-from mpcs_torch.plots.trends import figure_4, metric_trend
+from mpcs_torch.plots.trends import figure_4
+from mpcs_torch.report.epochs import PICKED, trends
 from mpcs_torch.report.figures import ClassifierSections, error_kind
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
 from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, part, render, write_page
@@ -36,7 +36,6 @@ from mpcs_torch.trainer.result import TrainedRun
 
 DANGEROUS = "dangerous"
 """The metric that counts dangerous errors."""
-PICKED = "picked"
 BY_CLASS = f"On test data, the class with the most expensive error first; {CONFIDENCE_TEXT} intervals in brackets"
 ABOUT = f"{SHOWN} Samples are assumed to be independent."
 NOT_KEPT = (
@@ -313,16 +312,7 @@ def _cells(values: Mapping[str, float], columns: Sequence[str]) -> dict[str, str
 
 
 def _trends(runs: Mapping[str, TrainedRun], marked: Mapping[str, Mapping[str, int]]) -> Markup:
-    drawings = []
-    for column in _columns(runs):
-        ends = "; ".join(
-            f"{name}: {run.records[0].get(column, nan):.4g} at the first epoch, "
-            f"{run.records[-1].get(column, nan):.4g} at the last"
-            for name, run in runs.items()
-        )
-        figure = metric_trend({name: run.records for name, run in runs.items()}, column, marked)
-        drawings.append(draw(figure, f"{column} over the epochs. {ends}."))
-    return part("section", "Trends over epochs", part("figures", drawings))
+    return trends({name: run.records for name, run in runs.items()}, _columns(runs), marked)
 
 
 FILES = ("runs.md", "table2.md", "table3.md", "figure4.png", "figure4.svg", "report.html")

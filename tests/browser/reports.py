@@ -8,6 +8,7 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.learning.recommended import PLAIN
 from mpcs_torch.report.demo import write_demo_report
 from mpcs_torch.trainer.recommended import RECOMMENDED, WITH_REFERRAL, Demonstration, SeedResult
+from tests.cli.selector_folders import train
 from tests.cli.test_cli import run
 from tests.report.test_run import trained
 
@@ -18,7 +19,8 @@ GENERATOR = torch.Generator().manual_seed(0)
 
 def make_reports(folder: Path) -> dict[str, Path]:
     """Write a report of each command, and return the pages by name."""
-    pages = {name: folder / f"{name}.html" for name in ("score", "models", "detect", "run", "runs", "demo", "monitor")}
+    names = ("score", "models", "detect", "run", "runs", "epochs", "seeds", "demo", "monitor")
+    pages = {name: folder / f"{name}.html" for name in names}
     concern = folder / "concern.yaml"
     concern.write_text(f"classes: [red, yellow, '{LONG}']\nreleases: [[red, yellow]]\n")
     models = [_predictions(folder / f"{name}.csv", strength) for name, strength in (("mlp", 1.5), ("forest", 2.5))]
@@ -30,6 +32,11 @@ def make_reports(folder: Path) -> dict[str, Path]:
     runs = [trained(folder / name, selector={"by": name, "keep_every": 1}) for name in ("mpcs", "cross_entropy")]
     assert run("report", runs[0], "--out", pages["run"]) == 0
     assert run("report", *runs, "--out", pages["runs"]) == 0
+    for seed in range(3):
+        epochs = [{"missed": (7 * number + seed) % 20, "accuracy": 0.9, LONG: number / 7} for number in range(30)]
+        train(folder / "loops" / f"seed-{seed}", epochs)
+    assert run("report", folder / "loops" / "seed-0", "--out", pages["epochs"]) == 0
+    assert run("report", folder / "loops", "--out", pages["seeds"]) == 0
     write_demo_report(_demonstration(), pages["demo"])
     rule = folder / "rule.pt"
     assert run("decide", "fit", models[1], "--concern", concern, "--out", rule) == 0

@@ -23,7 +23,7 @@ def reports(page: Page, tmp_path_factory: pytest.TempPathFactory) -> dict[str, P
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["score", "models", "detect", "run", "runs", "demo"])
+@pytest.mark.parametrize("name", ["score", "models", "detect", "run", "runs", "epochs", "seeds", "demo"])
 def test_a_report_is_sound_at_every_width_in_both_themes(page: Page, reports: dict[str, Path], name: str) -> None:
     assert reports[name].stat().st_size < MAX_BYTES
     faults = []

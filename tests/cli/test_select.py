@@ -267,6 +267,9 @@ def test_a_folder_that_cannot_be_read_is_refused_in_one_sentence(
     assert names in message
     assert told in message
     assert message.count("\n") == 1
+    assert run("report", *arguments, "--out", "report.html") == 2
+    assert capsys.readouterr().err == message
+    assert not Path("report.html").exists()
 
 
 def test_names_in_a_manifest_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -37,3 +37,16 @@ def test_a_flat_line_is_zoomed_to_its_later_and_its_marked_epochs() -> None:
     assert 0.9 < low < 0.93 < 0.98 < high < 1
     low, _ = metric_trend({"run": records}, "metric", {"run": {"picked": 0}}).axes[0].get_ylim()
     assert low < 0.1, "a marked epoch is always inside"
+
+
+def test_seeds_of_a_setting_share_a_colour_and_a_label() -> None:
+    records = [{"epoch": epoch, "mpcs": 1 / epoch} for epoch in (1, 2, 3)]
+    settings = {"a-1": "a", "a-2": "a", "b": "b"}
+    marked = {name: {"picked": 3} for name in settings}
+    axes = metric_trend(dict.fromkeys(settings, records), "mpcs", marked, settings).axes[0]
+    curves, marks = axes.lines[::2], axes.lines[1::2]
+    first, second, other = (line.get_color() for line in curves)
+    assert first == second != other
+    labels = [str(line.get_label()) for line in (*curves, *marks)]
+    shown = [label for label in labels if not label.startswith("_")]
+    assert shown == ["a", "b", "picked: epoch of each seed, a", "picked: epoch 3, b"]

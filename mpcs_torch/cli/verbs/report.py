@@ -1,4 +1,4 @@
-"""``mpcs report``: write the report of finished training runs."""
+"""``mpcs report``: write the report of finished training runs, or of recorded epochs."""
 
 import sys
 from pathlib import Path
@@ -6,39 +6,50 @@ from typing import Annotated
 
 import typer
 
-from mpcs_torch.cli.console import note, printed_warnings
+from mpcs_torch.cli.console import COMMAND_LINE, note, printed_warnings
 from mpcs_torch.cli.options import DataRoot, check_out, shared
+from mpcs_torch.errors import printable
 
 
 @shared("overwrite", "quiet")
 def report(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", exists=True, file_okay=False)],
-    out: Annotated[Path | None, typer.Option(dir_okay=False, show_default="RUN/report.html for a single run")] = None,
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER", exists=True, file_okay=False)],
+    out: Annotated[Path | None, typer.Option(dir_okay=False, show_default="FOLDER/report.html for one folder")] = None,
     data_root: DataRoot = Path("data"),
 ) -> None:
-    """Write one page about finished runs: the picked epoch, the costliest errors, and all figures.
+    """Write one page about finished runs or recorded epochs: the picked epoch and why, and all figures.
 
-    Several runs are compared. Test samples are predicted again from the checkpoints that were kept. Import paths in the
-    config.yaml of RUN run code: report only runs that you trust.
+    For runs of mpcs train, the page has the costliest errors; several runs are compared. Test samples are predicted
+    again from the checkpoints that were kept. Import paths in the config.yaml of a run are run as code: report only
+    runs that you trust. For folders of a CheckpointSelector, and for seeds of one setting (as in mpcs select), the page
+    has the recorded metrics, and no code is run.
 
     Args:
-        runs: Folders of finished runs.
+        folders: Folder of a finished run, folder of a CheckpointSelector, or a folder of such folders.
         out: HTML file to write.
     """
     if out is None:
-        if len(runs) > 1:
-            raise typer.BadParameter("name the file for several runs", param_hint="--out")
-        out = runs[0] / "report.html"
+        if len(folders) > 1:
+            raise typer.BadParameter("name the file for several folders", param_hint="--out")
+        out = folders[0] / "report.html"
     check_out(out)
-    repeated = [str(run) for place, run in enumerate(runs) if any(run.samefile(other) for other in runs[:place])]
-    if repeated:
-        raise typer.BadParameter(f"{repeated[0]} is given twice", param_hint="RUN")
 
-    from mpcs_torch.report.run import write_run_report
-    from mpcs_torch.trainer.result import open_trained
+    from mpcs_torch.trainer.recorded_epochs import RUN, read_folders
+    from mpcs_torch.trainer.seeds import reading_sentence, seeds_by_setting
 
-    sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
+    recorded = read_folders(folders)
+    settings = seeds_by_setting(recorded)
+    note(*(printable(reading_sentence(name, seeds)) for name, seeds in settings.items()))
     with printed_warnings():
-        trained = [open_trained(run, data_root) for run in runs]
-        write_run_report(trained, out, data_root=data_root)
+        if recorded[0].kind == RUN and len(settings) == len(recorded):
+            from mpcs_torch.report.run import write_run_report
+            from mpcs_torch.trainer.result import open_trained
+
+            sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
+            trained = [open_trained(run.folder, data_root) for run in recorded]
+            write_run_report(trained, out, data_root=data_root)
+        else:
+            from mpcs_torch.report.epochs import write_epochs_report
+
+            write_epochs_report(settings, out, command=str(COMMAND_LINE))
     note(f"wrote {out}")
