@@ -58,7 +58,8 @@ def metric_trend(
         number, colour = colours[setting]
         values = {int(record["epoch"]): record[column] for record in records if isfinite(record.get(column, nan))}
         label = once(literal(setting)) if len(seeds) > 1 else None
-        axes.plot(list(values), list(values.values()), color=colour, linewidth=1.4, label=label)
+        dot = "." if len(values) == 1 else None  # a line through one point is invisible
+        axes.plot(list(values), list(values.values()), color=colour, linewidth=1.4, label=label, marker=dot)
         for place, (picker, epoch) in enumerate(marked.get(name, {}).items()):
             if epoch in values:
                 settled.setdefault(epoch, []).append(values[epoch])
@@ -90,7 +91,7 @@ def metric_trend(
         free = 0.1 * (max(later) - min(later))  # free on either side
         axes.set(ylim=(min(later) - free, max(later) + free), xlim=(min(settled) - 0.5, None))
         axes.set_ylabel(f"from epoch {min(settled)}", color=style.DARK_GREY)
-    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes.xaxis.set_major_locator(MaxNLocator(5, integer=True, min_n_ticks=1))
     grid(axes)
     return legend_below(figure)
 

@@ -50,3 +50,12 @@ def test_seeds_of_a_setting_share_a_colour_and_a_label() -> None:
     labels = [str(line.get_label()) for line in (*curves, *marks)]
     shown = [label for label in labels if not label.startswith("_")]
     assert shown == ["a", "b", "picked: epoch of each seed, a", "picked: epoch 3, b"]
+
+
+def test_a_single_epoch_is_a_dot_at_a_whole_number() -> None:
+    figure = metric_trend({"run": [{"epoch": 0, "mpcs": 0.3}]}, "mpcs", {})
+    figure.canvas.draw()
+    [axes] = figure.axes
+    assert axes.lines[0].get_marker() == "."
+    low, high = axes.get_xlim()
+    assert [tick for tick in axes.get_xticks() if low <= tick <= high] == [0]
