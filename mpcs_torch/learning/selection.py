@@ -260,7 +260,9 @@ def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
     """Return the names of metrics that seem to count errors: lower is better, values are whole, and some exceed 1."""
     columns = {name: [epoch.values[name] for epoch in epochs] for name in rule.directions}
     finite = {name: [value for value in column if isfinite(value)] for name, column in columns.items()}
-    are_whole = {name: all(value == int(value) >= 0 for value in column) for name, column in finite.items()}
+    are_whole = {
+        name: all(value == int(value) and 0 <= value <= 2**53 for value in column) for name, column in finite.items()
+    }
     return [
         name
         for name, direction in rule.directions.items()
