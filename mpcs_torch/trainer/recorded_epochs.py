@@ -168,7 +168,7 @@ def _read_run(folder: Path) -> RecordedEpochs:
         raise FolderError(f"{path} contains no epochs")
     columns = epochs[0].values
     tree = plain_config(folder)
-    directions = directions_of(tree, [name for name in columns if not name.startswith(TEST)])
+    directions = recorded_directions(tree, [name for name in columns if not name.startswith(TEST)])
     rule = None
     if tree.get("selector") is not None:
         try:
@@ -193,7 +193,7 @@ def plain_config(folder: Path) -> dict[str, Any]:
     return tree if isinstance(tree, dict) else {}
 
 
-def directions_of(config: Mapping[str, Any], columns: Collection[str]) -> dict[str, Direction]:
+def recorded_directions(config: Mapping[str, Any], columns: Collection[str]) -> dict[str, Direction]:
     """Return for each of ``columns`` whether it is better when lower ("min") or higher ("max"); leave out unknown ones.
 
     The sources are the plain ``config`` of a run and the built-in metrics.

@@ -32,7 +32,8 @@ from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.checkpoint_files import Manifest, delete_checkpoints
 from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_config
 from mpcs_torch.trainer.data import load_add, load_mnist, load_ucr
-from mpcs_torch.trainer.result import read_records, recorded_directions
+from mpcs_torch.trainer.recorded_epochs import plain_config, recorded_directions
+from mpcs_torch.trainer.result import read_records
 from tests.fuzz.mutations import mutated
 
 Damage = Callable[[bytes, random.Random], bytes]
@@ -112,7 +113,7 @@ def _configs(folder: str) -> Iterator[bytes]:
 
 def _read_config(folder: Path) -> object:
     """Read a run config as `mpcs train` and `mpcs select` do, and write it out again."""
-    recorded_directions(folder, ["mpcs"])
+    recorded_directions(plain_config(folder), ["mpcs"])
     return dump_config(load_config(folder / "config.yaml"))
 
 
