@@ -76,13 +76,11 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
     def compute(prediction: EvalPrediction, compute_result: bool = True) -> dict[str, float]:
         is_over = True  # also after an error, so that metrics are reset for the next evaluation
         try:
-            for outputs, labels in _batches(prediction):
-                scores = torch.as_tensor(outputs[0] if isinstance(outputs, tuple | list) else outputs)
-                logits, target = _rows(scores, torch.as_tensor(labels))
-                if target.ndim == 1:
-                    logits, target = logits[target != IGNORED], target[target != IGNORED]
-                for metric in named.values() if len(target) else ():
-                    metric.to(logits.device).update(logits, target)
+            # One update, so that values do not depend on whether the Trainer has concatenated the batches.
+            batches = [_counted_rows(outputs, labels) for outputs, labels in _batches(prediction)]
+            logits, target = (torch.cat(parts) for parts in zip(*batches, strict=True))
+            for metric in named.values() if len(target) else ():
+                metric.to(logits.device).update(logits, target)
             is_over = compute_result
             return {name: entries[name].value(metric) for name, metric in named.items()} if is_over else {}
         finally:
@@ -236,6 +234,15 @@ def _batches(prediction: EvalPrediction) -> Iterable[tuple[Any, Any]]:
     if isinstance(labels, tuple):
         raise HuggingFaceError(f"label_names must name one kind of labels, but the Trainer has {len(labels)} kinds.")
     return [(outputs, labels)]
+
+
+def _counted_rows(outputs: Any, labels: Any) -> tuple[Tensor, Tensor]:
+    """Return the logits (M, C) and the labels of the samples that are not padding."""
+    scores = torch.as_tensor(outputs[0] if isinstance(outputs, tuple | list) else outputs)
+    logits, target = _rows(scores, torch.as_tensor(labels))
+    if target.ndim > 1:  # soft labels
+        return logits, target
+    return logits[target != IGNORED], target[target != IGNORED]
 
 
 def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
