@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.concern import save_concern
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable
 from mpcs_torch.evaluation.files.write import write_trials
 from mpcs_torch.functional.inputs.groups import Groups
@@ -104,6 +105,7 @@ WHOLE_FILES: Mapping[str, Write] = {
         Recommendation("plain", DecisionRule(ConcernSpec(2), calibration=None), number / 10, "why", Table([], [])),
         folder,
     ),
+    "concern": lambda folder, number: save_concern(ConcernSpec(1 + number), folder / f"concern-{number}.yaml"),
     "result of a run": lambda folder, number: RunResult(number, "why", {}).write(folder),
     "key and list of trials": matrix,
     "state, report and metrics of a monitor": watch,
@@ -261,14 +263,9 @@ def test_every_module_that_replaces_files_was_cut_off_above() -> None:
 
 MAY_WRITE = {
     "io/atomic_files.py": "the mechanism",
-    "trainer/result.py": "a row is added at a time; what counts on it is written after a flush",
     "paper/downloads.py": "a download is checked whenever it is read",
     "evaluation/files/write.py": "into an archive that is open for writing",
-    "concern/files.py": "a draft, once; it never replaces a file",
     "report/render.py": "into memory",
-    "report/run.py": "drawn again by the same command",
-    "cli/experiments.py": "drawn again by the same command",
-    "cli/verbs/concern.py": "drawn again by the same command",
 }
 WRITES = {"write_text", "write_bytes", "fsync", "savefig", "touch", "rename", "renames", "copyfile", "mkstemp"}
 

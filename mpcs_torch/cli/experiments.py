@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from mpcs_torch.cli.console import COMMAND_LINE, counting_bar, heading, note, part_text, progress_bar, show
+from mpcs_torch.io.atomic_files import save_figure
 from mpcs_torch.paper import experiments, published_values
 from mpcs_torch.paper.experiments import FinishedRun
 from mpcs_torch.paper.published_values import MeanOverRuns
@@ -82,8 +83,8 @@ def reproduce_figure_6(data_root: Path, out: Path, *, seeds: int) -> dict[str, A
     ours = experiments.ratios(plain, with_mpcs)
     show(f"\n{heading(f'figure6: seed {published[0].seed}')}", experiments.ratios_table(ours))
     figure = figure_6(plain, with_mpcs)
-    figure.savefig(out / "figure6.png", dpi=110)
-    figure.savefig(out / "figure6.svg", metadata={"Date": None})
+    save_figure(figure, out / "figure6.png")
+    save_figure(figure, out / "figure6.svg")
     note(f"\nwrote {out / 'figure6.png'} and figure6.svg")
     by_seed = []
     if seeds:

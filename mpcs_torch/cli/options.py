@@ -16,6 +16,7 @@ from typer.models import ArgumentInfo, ParameterInfo
 from mpcs_torch.cli.console import COMMAND_LINE
 from mpcs_torch.errors import did_you_mean, printable
 from mpcs_torch.evaluation.files.reading import Missing, ReadOptions
+from mpcs_torch.io.atomic_files import output_path
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 
@@ -263,6 +264,8 @@ def check_out(
     shown = printable(str(path))
     if not path.parent.is_dir():
         raise typer.BadParameter(f"{shown}: the folder {printable(str(path.parent))} does not exist", param_hint=option)
+    with refused_values(option=option):
+        output_path(path)
     if path.exists() and not COMMAND_LINE.overwrite and not is_kept:
         raise typer.BadParameter(f"{shown} exists: choose another file{or_else}", param_hint=option)
 

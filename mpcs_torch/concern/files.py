@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import fields
+from errno import EEXIST
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from mpcs_torch.concern.checks import MAX_PROBLEMS, ConcernError, Problem, is_nu
 from mpcs_torch.concern.ranges import ConcernRange
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import did_you_mean, shown
+from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 
@@ -163,8 +165,9 @@ def save_concern(spec: ConcernSpec, path: str | Path, *, comment: str = "") -> N
 
     path, plain = local_path(path, "path"), concern_as_plain(spec)
     lines = [f"# {line}\n" for line in comment.splitlines()]
-    with path.open("x", encoding="utf-8") as file:
-        file.writelines([*lines, yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=120)])
+    if path.exists():
+        raise FileExistsError(EEXIST, "the file exists: choose another one", str(path))
+    replace_text(path, "".join(lines) + yaml.safe_dump(plain, sort_keys=False, default_flow_style=None, width=120))
 
 
 def concern_as_plain(spec: ConcernSpec) -> dict[str, Any]:

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
-import torch
 from torch import Tensor
 
 from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
@@ -21,16 +20,16 @@ from mpcs_torch.evaluation.files.trials import Trials
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.functional import cross_entropy
 from mpcs_torch.functional.detection.llr_cost import cllr_from_scores
-from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.io.artifacts import load_artifact, save_artifact
 from mpcs_torch.io.local_paths import local_path
-from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
+from mpcs_torch.io.untrusted_files import check_whole_tensors, read_text
 
 ClassMethod = Literal["temperature", "vector"]
 TrialMethod = Literal["logistic", "pav"]
 Method = Literal[ClassMethod, TrialMethod]
 Calibration = TemperatureScaling | VectorScaling | LogisticCalibration | PAVCalibration
 
-KIND = "mpcs_torch calibration"
+KIND = "mpcs_torch calibration 2"
 """The value of the field ``kind`` by which a calibration file is recognized."""
 
 
@@ -63,9 +62,9 @@ def new_calibration(method: Method, num_classes: int, p_target: float = 0.5) -> 
 def save_calibration(saved: SavedCalibration, path: str | Path) -> None:
     """Write a calibration to a file, which is replaced in one step."""
     path = local_path(path, "path")
-    content = saved._asdict() | {"kind": KIND, "class_names": [*saved.class_names]}
+    content = saved._asdict() | {"class_names": [*saved.class_names]}
     content["state"] = dict(content.pop("module").state_dict())
-    replace_whole(path, lambda file: torch.save(content, file))
+    save_artifact(content, path, kind=KIND)
 
 
 def load_calibration(path: str | Path) -> SavedCalibration:
@@ -74,8 +73,14 @@ def load_calibration(path: str | Path) -> SavedCalibration:
     Raises:
         CalibrationFileError: If the file cannot be read, or contains something else.
     """
-    path, source, subject = local_path(path, "path"), "`mpcs calibrate fit`", "its calibration"
-    return load_fitted(path, KIND, _restored, source=source, subject=subject, error=CalibrationFileError)
+    return load_artifact(
+        local_path(path, "path"),
+        _restored,
+        kind=KIND,
+        source="`mpcs calibrate fit`",
+        subject="its calibration",
+        error=CalibrationFileError,
+    )
 
 
 def _restored(content: dict[str, Any]) -> SavedCalibration:
@@ -226,7 +231,7 @@ def load_priors(path: str | Path, class_names: Sequence[str]) -> list[float]:
     """
     path = local_path(path, "path")
     try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
+        plain = json.loads(read_text(path))
         priors, problem = dict(zip(plain["classes"], map(float, plain["priors"]), strict=True)), plain["problem"]
         if sorted(priors) != sorted(class_names):
             raise ValueError(f"its classes are {quoted([*priors])}")

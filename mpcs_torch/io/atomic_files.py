@@ -1,27 +1,62 @@
-"""Write files atomically: a file is complete or absent, even if the process dies.
+"""Write files: the only place of the package that opens a file for writing.
 
-With ``flush=True``, files also survive a power failure. Flushing to disk takes milliseconds.
+Files are complete or absent, even if the process dies: they are written under a temporary name and then renamed. With
+``flush=True``, they also survive a power failure. Flushing to disk takes milliseconds.
 """
 
 import hashlib
 import os
+import secrets
+import stat
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, TextIO
 
 from mpcs_torch.errors import MpcsError
+from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
 try:
     import fcntl
 except ImportError:  # Windows has no such locks, so folders are not locked
     fcntl = None  # type: ignore[assignment]
 
+Write = Callable[[BinaryIO], object]
+"""A function that writes the content of a file."""
+NEW = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+"""Flags that create a file: they follow no link, and fail if there is a file of this name."""
+STALE_SECONDS = 86_400
+"""The age from which a temporary file is that of a writer that was killed."""
 
-def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> str:
-    """Create ``path`` with the content that ``write`` writes; return its SHA-256. After an error, delete the file."""
+
+class OutputError(MpcsError, ValueError):
+    """A path cannot be written, because it is a device, a pipe, a socket or a folder."""
+
+
+def output_path(path: Path) -> Path:
+    """Return the file that is written if a user names ``path``: if this is a link, the file to which it leads.
+
+    Raises:
+        OutputError: If there is something else than a regular file.
+    """
+    target = Path(os.path.realpath(path))
+    if target.exists():
+        try:
+            check_regular(target)
+        except FileRuleError as error:
+            raise OutputError(f"{path}: an output {error}") from None
+    return target
+
+
+def write_whole(path: Path, write: Write, *, flush: bool = True) -> str:
+    """Create ``path`` with the content that ``write`` writes; return its SHA-256. After an error, delete the file.
+
+    A file or link that has this name already is deleted first.
+    """
+    path.unlink(missing_ok=True)
     try:
-        with path.open("w+b") as file:
+        with os.fdopen(os.open(path, NEW, 0o666), "w+b") as file:
             write(file)
             file.flush()
             if flush:
@@ -39,28 +74,74 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool 
         raise
 
 
-def replace_whole(path: Path, write: Callable[[BinaryIO], object], *, flush: bool = True) -> None:
-    """Replace or create ``path`` atomically by the content that ``write`` writes. Errors leave the old file."""
+def replace_whole(path: Path, write: Write, *, flush: bool = True) -> None:
+    """Replace or create ``path`` atomically by the content that ``write`` writes. Errors leave the old file.
+
+    If several processes write to ``path`` at the same time, the last complete file remains. A link is written through
+    to its target. An existing file keeps its mode.
+
+    Raises:
+        OutputError: If ``path`` is not a regular file.
+    """
     replace_together({path: write}, flush=flush)
 
 
-def replace_together(writers: Mapping[Path, Callable[[BinaryIO], object]], *, flush: bool = True) -> None:
+def replace_together(writers: Mapping[Path, Write], *, flush: bool = True) -> None:
     """Replace or create each path in ``writers`` as `replace_whole` does, once all new contents are written."""
-    temporaries = {path: path.with_name(f".{path.name}.tmp") for path in writers}
+    temporaries: dict[Path, Path] = {}
     try:
         for path, write in writers.items():
-            write_whole(temporaries[path], write, flush=flush)
-    except BaseException:
+            target = output_path(path)
+            _delete_stale(target)
+            temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+            temporaries[target] = temporary
+            write_whole(temporary, write, flush=flush)
+            if target.exists():
+                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+        for target, temporary in temporaries.items():
+            rename(temporary, target, flush=flush)
+    finally:
         for temporary in temporaries.values():
             temporary.unlink(missing_ok=True)
-        raise
-    for path, temporary in temporaries.items():
-        rename(temporary, path, flush=flush)
+
+
+def _delete_stale(target: Path) -> None:
+    """Delete temporary files of writers of ``target`` that were killed long ago."""
+    for temporary in target.parent.glob(f".{target.name.translate(GLOB)}.????????.tmp"):
+        with suppress(OSError):
+            if time.time() - temporary.stat().st_mtime > STALE_SECONDS:
+                temporary.unlink()
+
+
+GLOB = str.maketrans({"*": "[*]", "?": "[?]", "[": "[[]"})
+"""The characters of a file name that stand for other names in a pattern, and how they are written literally."""
 
 
 def replace_text(path: Path, text: str, *, flush: bool = True) -> None:
     """Replace or create ``path`` atomically by ``text`` in UTF-8."""
     replace_whole(path, lambda file: file.write(text.encode()), flush=flush)
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Replace or create ``path`` atomically by a matplotlib figure, in the format that its suffix names."""
+    metadata = {"Date": None} if path.suffix == ".svg" else {}  # the same figure gives the same file
+    replace_whole(path, lambda file: figure.savefig(file, format=path.suffix[1:], dpi=110, metadata=metadata))
+
+
+@contextmanager
+def open_lines(path: Path, *, append: bool) -> Iterator[TextIO]:
+    """Open a text file whose lines are on disk as soon as they are complete; ``append`` to it, or create it.
+
+    Raises:
+        FileExistsError: If the file exists, and ``append`` is not set.
+        OutputError: If ``path`` is not a regular file.
+    """
+    if append:
+        with output_path(path).open("a", buffering=1, newline="", encoding="utf-8") as file:
+            yield file
+    else:
+        with os.fdopen(os.open(path, NEW, 0o666), "w", buffering=1, newline="", encoding="utf-8") as file:
+            yield file
 
 
 def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
@@ -93,11 +174,12 @@ def flush_paths(paths: Iterable[Path]) -> None:
 
 
 def holds(path: Path, sha256: str) -> bool:
-    """Return whether the file ``path`` exists and has the hash ``sha256``."""
+    """Return whether the regular file ``path`` exists and has the hash ``sha256``."""
     try:
+        check_regular(path)
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256
-    except OSError:
+    except (OSError, FileRuleError):
         return False
 
 

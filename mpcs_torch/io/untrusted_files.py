@@ -1,21 +1,22 @@
 """Read untrusted files without running their code or exhausting memory."""
 
+import io
 import stat
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO
 
-from mpcs_torch.errors import MAX_QUOTED, MpcsError, printable, quoted
-
-Restored = TypeVar("Restored")
+from mpcs_torch.errors import MpcsError, quoted
 
 FREE_BYTES = 2**30
 """The unpacked size in bytes up to which any compression ratio is allowed."""
 MAX_EXPANSION = 200
 """The maximum compression ratio of data larger than `FREE_BYTES`. Zip bombs have a ratio of about 1000. So do one-hot
 rows of many classes, which must be saved uncompressed."""
+MAX_TEXT_BYTES = 500_000_000
+"""The maximum size of a text file that is read into memory as a whole, such as the records of a million epochs."""
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFSOCK: "a socket"}
 
 
@@ -43,6 +44,17 @@ def read_limited(path: Path, limit: int) -> bytes:
         return file.read(limit)  # the file may have grown
 
 
+def read_text(path: Path) -> str:
+    """Read a regular file of UTF-8 text.
+
+    Raises:
+        FileRuleError: If it is not regular, or has more than `MAX_TEXT_BYTES` bytes.
+        UnicodeDecodeError: If it is not UTF-8 text.
+    """
+    text = read_limited(path, MAX_TEXT_BYTES).decode("utf-8")
+    return io.StringIO(text, newline=None).read()  # every line ends with a newline character alone
+
+
 def check_member(member: zipfile.ZipInfo) -> None:
     """Raise a `FileRuleError` for a zip member that is neither stored nor deflated, or that may be a zip bomb."""
     if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -54,7 +66,7 @@ def check_member(member: zipfile.ZipInfo) -> None:
         raise FileRuleError(f"{quoted(member.filename)} {rule}, {problem}")
 
 
-def load_tensors(path: Path, *, mmap: bool = False) -> Any:
+def load_tensors(file: Path | BinaryIO, *, mmap: bool = False) -> Any:
     """Load tensors and plain values from a file of `torch.save` to the CPU, without running code.
 
     With ``mmap``, tensors stay on disk until they are used. A file that is not regular, or that is compressed, raises a
@@ -62,42 +74,21 @@ def load_tensors(path: Path, *, mmap: bool = False) -> Any:
     """
     import torch
 
-    check_regular(path)
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-        if unpacked > path.stat().st_size:
-            raise FileRuleError(f"must not be packed, but {path.stat().st_size} bytes expand to {unpacked}")
+    if isinstance(file, Path):
+        check_regular(file)
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            members = archive.infolist()
+        packed, unpacked = (
+            sum(sizes) for sizes in zip(*((m.compress_size, m.file_size) for m in members), strict=True)
+        )
+        if unpacked > packed:
+            raise FileRuleError(f"must not be packed, but {packed} bytes expand to {unpacked}")
+    if not isinstance(file, Path):
+        file.seek(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about the content, which the caller validates
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=mmap)
-
-
-def load_fitted(
-    path: Path, kind: str, restore: Callable[[Any], Restored], *, source: str, subject: str, error: type[MpcsError]
-) -> Restored:
-    """Load a dictionary with the field ``kind`` from a file of `torch.save`, and return ``restore(dictionary)``.
-
-    Any problem except a missing file raises ``error``. Messages name the file, ``source`` (the command or class that
-    writes such files) and ``subject`` (the content of such files).
-    """
-    place = printable(str(path))
-    try:
-        content = load_tensors(path)
-    except FileNotFoundError:
-        raise
-    except FileRuleError as problem:
-        raise error(f"{place}: {problem}") from None
-    except Exception as problem:  # zip and pickle raise many kinds
-        raise error(f"{place}: is not a file of {source}, and cannot be read") from problem
-    if not isinstance(content, dict) or content.get("kind") != kind:
-        raise error(f"{place}: is not a file of {source}")
-    try:
-        return restore(content)
-    except Exception as problem:  # any value may have any type
-        reason = f"has no {problem}" if isinstance(problem, KeyError) else str(problem)
-        reason = printable(" ".join(reason[: 2 * MAX_QUOTED].split()))
-        raise error(f"{place}: {subject} is damaged: {reason}") from problem
+        return torch.load(file, map_location="cpu", weights_only=True, mmap=mmap)
 
 
 def check_whole_tensors(values: Iterable[object]) -> None:

@@ -20,9 +20,9 @@ from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.evaluation_warnings import hash_rows, known_rows, rare_classes, warn_of_known
 from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes, row_weights
-from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.io.artifacts import load_artifact, save_artifact
 from mpcs_torch.io.local_paths import local_path
-from mpcs_torch.io.untrusted_files import check_whole_tensors, load_fitted
+from mpcs_torch.io.untrusted_files import check_whole_tensors
 from mpcs_torch.learning.rule_fit import (
     FitSamples,
     checked_logits,
@@ -33,7 +33,7 @@ from mpcs_torch.learning.rule_fit import (
 )
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
 
-KIND = "mpcs_torch decision rule"
+KIND = "mpcs_torch decision rule 2"
 """The value of the field ``kind`` in the files of decision rules."""
 IS_DECIDED, IS_CHEAPER, IS_UNSOUND, IS_LIMITED = range(4)
 """The codes of `Assessment.reason`. The code for a risk that is too high for limit j is ``IS_LIMITED + j``."""
@@ -386,7 +386,6 @@ class DecisionRule(nn.Module):
         if path.exists() and not overwrite:
             raise FileExistsError(f"{path} exists: choose another file or pass overwrite=True")
         content = {
-            "kind": KIND,
             "concern": concern_as_plain(self.concern),
             "settings": {"calibration": self.calibration_method, "priors": self.priors, "seed": self.seed},
             "limits": [asdict(limit) for limit in self.limits],
@@ -394,7 +393,7 @@ class DecisionRule(nn.Module):
             "report": None if self.report is None else self.report.plain(),
             "known_rows": self.known_rows,
         }
-        replace_whole(path, lambda file: torch.save(content, file))
+        save_artifact(content, path, kind=KIND)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -405,9 +404,14 @@ class DecisionRule(nn.Module):
             FileNotFoundError: If the file does not exist.
             PathError: If ``path`` is not local, such as ``s3://bucket/file``.
         """
-        source, subject = "a decision rule", "the decision rule"
-        path = local_path(path, "path")
-        return load_fitted(path, KIND, cls._restored, source=source, subject=subject, error=DecisionFileError)
+        return load_artifact(
+            local_path(path, "path"),
+            cls._restored,
+            kind=KIND,
+            source="a decision rule",
+            subject="the decision rule",
+            error=DecisionFileError,
+        )
 
     @classmethod
     def _restored(cls, content: dict[str, Any]) -> Self:
@@ -419,7 +423,18 @@ class DecisionRule(nn.Module):
         if len(state["losses"]) != len(limits):
             raise ValueError("losses must have a matrix for each limit")
         rule = cls(ConcernSpec(**content["concern"]), limits, **content["settings"])
+        computed = {name: rule.get_buffer(name).clone() for name in ("costs", "dangerous", "losses")}
         rule.load_state_dict(state)
+        unlike = [name for name, value in computed.items() if not torch.equal(rule.get_buffer(name), value)]
+        if unlike:
+            raise ValueError(f"{unlike[0]} must be those of the concern")
+        is_extreme = rule.thresholds.abs() == torch.inf  # refers every sample, or none
+        if not (is_extreme | ((rule.thresholds >= 0) & (rule.thresholds <= 1))).all():
+            raise ValueError("thresholds must be from 0 to 1, -inf or inf")
+        others = {name: value for name, value in rule.state_dict().items() if name != "thresholds"}
+        infinite = [name for name, value in others.items() if not value.isfinite().all()]
+        if infinite:
+            raise ValueError(f"{infinite[0]} must be finite")
         check_whole_tensors([content["known_rows"]])
         rule.known_rows = content["known_rows"].long().flatten()
         rule.report, rule.is_fitted = None if report is None else RuleReport.restored(report), report is not None

@@ -1,8 +1,7 @@
 """Watch the decisions of a deployment through its growing logs, with a state in a file that survives crashes."""
 
 import hashlib
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
+from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, NoRowsError, PredictionsError, ReadOptions
@@ -20,8 +20,10 @@ from mpcs_torch.evaluation.files.tables import distinct_texts, to_text
 from mpcs_torch.evaluation.files.words import DECISION
 from mpcs_torch.functional.comparison.means import is_beyond_chance
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.io.artifacts import sealed_json, unsealed_json
 from mpcs_torch.io.atomic_files import locked, replace_text
 from mpcs_torch.io.local_paths import local_path
+from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.checkpoint_files import StateError as StateError
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.monitoring.alarm import MAX_AT_ONCE
@@ -30,6 +32,8 @@ from mpcs_torch.monitoring.monitors import ChangeMonitor, RiskMonitor
 KIND = "mpcs_torch monitor 9"
 RISK, CHANGE = "risk", "change"
 CHANCE, TIME = "chance", "time"
+MAX_STATE_BYTES = 100_000_000
+"""The maximum size of a state file, which is read into memory."""
 STATES = ("loss", "samples", "past", "raised", "starts", "block")
 """The states of monitors; a `RiskMonitor` has the first four."""
 
@@ -257,7 +261,7 @@ class Watch:
 
     def save(self, path: str | Path) -> None:
         """Write the state to a file, atomically."""
-        replace_text(local_path(path, "path"), json.dumps(self.plain()) + "\n")
+        replace_text(local_path(path, "path"), sealed_json(self.plain()))
 
     @classmethod
     def load(cls, path: str | Path, concern: ConcernSpec) -> "Watch":
@@ -268,20 +272,47 @@ class Watch:
         """
         path = local_path(path, "path")
         try:
-            plain = json.loads(path.read_text(encoding="utf-8"))
+            plain = unsealed_json(read_limited(path, MAX_STATE_BYTES))
             if plain["kind"] != KIND:
-                raise ValueError(plain["kind"])
+                raise ValueError(f"its kind is {quoted(plain['kind'])}")
             watch = cls(Settings(**plain["settings"]), concern)
-            watch.counts.copy_(torch.tensor(plain["counts"], dtype=torch.float64))
-            for kind, monitor in watch.monitors.items():
-                for name, value in plain["monitors"][kind].items():
-                    getattr(monitor, name).copy_(torch.tensor(value, dtype=torch.float64))
-            watch.places = {name: (int(rows), str(sha256)) for name, (rows, sha256) in plain["logs"].items()}
-            watch.alarms = [Alarm(**alarm) for alarm in plain["alarms"]]
-            watch.acknowledged = [Alarm(**alarm) for alarm in plain["acknowledged"]]
-        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError) as error:
+            problems = list(watch._restore(plain))
+            if problems:
+                raise ValueError("; ".join(problems))
+        except (ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError) as error:
             raise StateError(f"{path}: must be a state of `mpcs monitor` of this rule, but is not ({error})") from None
         return watch
+
+    def _restore(self, plain: Mapping[str, Any]) -> Iterator[str]:
+        """Take all states from ``plain``, and yield the problem of each that is invalid."""
+        yield from restored("counts", plain["counts"], self.counts)
+        for kind, monitor in self.monitors.items():
+            saved = plain["monitors"][kind]
+            for name in STATES:
+                if hasattr(monitor, name):
+                    yield from restored(f"{kind} {name}", saved[name], getattr(monitor, name))
+        for log, (rows, sha256) in plain["logs"].items():
+            self.places[log] = rows, sha256
+            if type(rows) is not int or rows < 1 or not isinstance(sha256, str):
+                yield f"the place in {quoted(log)} must be a number of rows and a hash"
+        for listed, alarms in ((plain["alarms"], self.alarms), (plain["acknowledged"], self.acknowledged)):
+            alarms += [Alarm(**alarm) for alarm in listed]
+            for alarm in alarms:
+                names = self.monitors[alarm.kind].names if alarm.kind in self.monitors else []
+                if alarm.name not in names or type(alarm.row) is not int or alarm.row < 1:
+                    yield f"{quoted(alarm)} must be an alarm of this state"
+
+
+def restored(name: str, value: Any, state: Tensor) -> Iterator[str]:
+    """Copy ``value``, nested lists of numbers, to a tensor of sums or evidence; yield the problem if it is invalid."""
+    saved = torch.tensor(value, dtype=torch.float64)
+    if saved.shape != state.shape:
+        yield f"{name} must have shape {tuple(state.shape)}, but has {tuple(saved.shape)}"
+        return
+    lowest = -torch.inf if name.endswith("starts") else 0.0  # the logarithm of evidence that has not begun
+    if not ((saved >= lowest) & (saved < torch.inf)).all():
+        yield f"{name} must be finite and at least {lowest:g}"
+    state.copy_(saved)
 
 
 def watch_logs(

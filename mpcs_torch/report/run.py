@@ -20,6 +20,7 @@ from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.decisions import highest_class
+from mpcs_torch.io.atomic_files import save_figure
 from mpcs_torch.learning.selection import warn_of_pick
 from mpcs_torch.paper.experiments import FinishedRun, evaluation_tables
 from mpcs_torch.paper.published_values import TABLE_2, MeanOverRuns
@@ -28,7 +29,7 @@ from mpcs_torch.plots.trends import figure_4
 from mpcs_torch.report.epochs import PICKED, trends
 from mpcs_torch.report.figures import ClassifierSections, error_kind
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
-from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, part, render, write_page
+from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, part, render, save_table, write_page
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.load_with_suggestions import dump_config
 from mpcs_torch.trainer.config.parts import TEST
@@ -325,11 +326,11 @@ def write_evaluation(
     folder.mkdir(parents=True, exist_ok=True)
     tables = list(evaluation_tables(finished, seeds))
     for name, _, table in tables:
-        (folder / f"{name}.md").write_text(table.markdown() + "\n", encoding="utf-8")
+        save_table(table, folder / f"{name}.md")
     runs = {name: finished[name] for name in TABLE_2 if name in finished}
     figure = figure_4({f"{name}: {run.config.model}, {run.config.data}": run.records for name, run in runs.items()})
-    figure.savefig(folder / "figure4.png", dpi=110)
-    figure.savefig(folder / "figure4.svg", metadata={"Date": None})
+    save_figure(figure, folder / "figure4.png")
+    save_figure(figure, folder / "figure4.svg")
     render(
         "evaluation",
         folder / "report.html",

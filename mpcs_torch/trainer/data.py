@@ -15,6 +15,7 @@ from torch import Tensor
 from torchvision.datasets import MNIST
 
 from mpcs_torch.errors import DataError, printable, quoted, shown
+from mpcs_torch.io.untrusted_files import read_text
 
 
 class Split(NamedTuple):
@@ -229,7 +230,7 @@ def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
         hint = f"mpcs data get ucr/{folder.name} downloads it"
         raise DataError(f"{printable(str(folder))} must hold {stem}.tsv or .ts, but has none of them ({hint})")
     try:
-        lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = [line.strip() for line in read_text(path).splitlines() if line.strip()]
         if path.suffix == ".ts":
             rows = [line.rpartition(":") for line in lines if line[0] not in "#@"]
             labels, series = [label for *_, label in rows], [values.split(",") for values, *_ in rows]

@@ -8,6 +8,7 @@ from pathlib import Path
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.io.atomic_files import flush_paths, locked, replace_text
 from mpcs_torch.io.local_paths import local_path
+from mpcs_torch.io.untrusted_files import read_text
 from mpcs_torch.learning import CheckpointSelector, checkpoint_files
 from mpcs_torch.processes import ALONE, World, run_in_processes
 from mpcs_torch.trainer.config.load_with_suggestions import changed_keys, dump_config
@@ -47,7 +48,7 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
     """
     if not (folder / RESULT).exists():
         return False
-    if not check_resumable((folder / CONFIG).read_text(encoding="utf-8"), config):
+    if not check_resumable(read_text(folder / CONFIG), config):
         return True
     if (stopped := read_result(folder).stopped) is not None:
         raise RunExistsError(f"{folder} has a run that stopped {stopped}; more epochs would not change that")
@@ -104,7 +105,7 @@ def run_in_folder(
         if saved is not None:
             restore(prepared, saved)
         elif resume and not overwrite and (folder / CONFIG).exists():
-            check_resumable((folder / CONFIG).read_text(encoding="utf-8"), prepared.config)
+            check_resumable(read_text(folder / CONFIG), prepared.config)
         world.from_first(lambda: _begin(prepared, folder, is_new=saved is None))
         selector = open_selector(config, folder) if world.is_first else None
         saving = [] if config.selector is None else [selector_hook(selector)]
@@ -123,7 +124,7 @@ def run_in_folder(
 def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
     """Clear ``folder`` for a new run; for a resumed run, remove the records of epochs after the saved state."""
     if not is_new:
-        if changed_keys((folder / CONFIG).read_text(encoding="utf-8"), run.config):
+        if changed_keys(read_text(folder / CONFIG), run.config):
             for name in (RESULT, "report.html"):
                 (folder / name).unlink(missing_ok=True)
             replace_text(folder / CONFIG, dump_config(run.config))

@@ -18,6 +18,7 @@ from mpcs_torch.functional.concern.dangerous import checked_counts
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.io.local_paths import local_path
+from mpcs_torch.io.untrusted_files import read_text
 from mpcs_torch.learning import DecisionRule, Limit, Recommendation, recommended
 from mpcs_torch.learning.recommended import LOSSES, PLAIN
 from mpcs_torch.processes import run_in_processes
@@ -57,7 +58,7 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: str | Path, m
     recipe = recommended(concern, max_accuracy_loss=settings.max_accuracy_loss, refer=refer)
     path = folder / CONFIG
     if path.exists():
-        check_resumable(path.read_text(encoding="utf-8"), config)
+        check_resumable(read_text(path), config)
     folder.mkdir(parents=True, exist_ok=True)
     replace_text(path, dump_config(config))
     logits: dict[str, Tensor] = {}

@@ -15,8 +15,9 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
-from mpcs_torch.io.atomic_files import replace_text
+from mpcs_torch.io.atomic_files import open_lines, replace_text
 from mpcs_torch.io.local_paths import local_path
+from mpcs_torch.io.untrusted_files import read_text
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import Epoch
 from mpcs_torch.tables import Table, in_table
@@ -38,7 +39,7 @@ class ResultError(MpcsError, ValueError):
 @contextmanager
 def record_writer(path: Path, columns: Sequence[str], *, append: bool = False) -> Iterator[Hook]:
     """Yield a hook that writes a row to the CSV file ``path`` immediately after each epoch."""
-    with path.open("a" if append else "x", buffering=1, newline="", encoding="utf-8") as file:  # by lines
+    with open_lines(path, append=append) as file:
         writer = csv.DictWriter(file, ["epoch", *columns], lineterminator="\n")
         if not append:
             writer.writeheader()
@@ -59,7 +60,7 @@ def read_records(path: str | Path) -> list[Record]:
     """
     path = local_path(path, "path")
     try:
-        *lines, cut = path.read_text(encoding="utf-8").split("\n")
+        *lines, cut = read_text(path).split("\n")
     except UnicodeDecodeError as error:
         raise ResultError(f"{path}: is not UTF-8 text: {error}") from None
     if not lines:
@@ -125,7 +126,7 @@ def read_result(folder: str | Path) -> RunResult:
     if not path.is_file():
         raise ResultError(f"{folder} has no {FILE}: finish the run first, `mpcs train --resume {folder}`")
     try:
-        return TypeAdapter(RunResult).validate_json(path.read_bytes())
+        return TypeAdapter(RunResult).validate_json(read_text(path))
     except ValueError as error:
         raise ResultError(f"{path} is not the result of a run: {shown(f'{type(error).__name__}: {error}')}") from None
 

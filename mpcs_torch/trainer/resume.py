@@ -14,6 +14,7 @@ from torch import nn
 
 from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.io.atomic_files import flush_paths, replace_text, replace_whole
+from mpcs_torch.io.untrusted_files import load_tensors, read_text
 from mpcs_torch.learning import CheckpointSelector
 from mpcs_torch.trainer.config.load_with_suggestions import changed_keys, dump_config
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
@@ -199,7 +200,7 @@ def read_state(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+        state: dict[str, Any] = load_tensors(path)
     except Exception as error:  # torch raises many kinds of errors
         raise ConfigError(f"{path} is not the saved state of a run: {shown(str(error))}") from error
     return state
@@ -207,7 +208,7 @@ def read_state(folder: Path) -> dict[str, Any] | None:
 
 def cut_records(path: Path, epochs: int) -> None:
     """Delete all but the first ``epochs`` rows of ``path``; raise a `ConfigError` if it has fewer complete rows."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)[: 1 + epochs]
+    lines = read_text(path).splitlines(keepends=True)[: 1 + epochs]
     if len(lines) <= epochs or not lines[-1].endswith("\n"):
         raise ConfigError(f"{path} must have the {epochs} epochs of the saved run, but has {max(len(lines) - 1, 0)}")
     replace_text(path, "".join(lines))

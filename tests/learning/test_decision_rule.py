@@ -14,7 +14,9 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling, VectorScaling
 from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional import ProbabilitiesWarning, UnattainableLimitError, least_concern_decision
+from mpcs_torch.io.artifacts import save_artifact, sealed
 from mpcs_torch.learning import DecisionFileError, DecisionRule, Limit, UnfittedRuleWarning
+from mpcs_torch.learning.decision_rule import KIND
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
 
@@ -239,7 +241,7 @@ def test_a_saved_rule_decides_as_before(rule: DecisionRule, tmp_path: Path) -> N
     loaded = DecisionRule.load(tmp_path / "rule.pt")
     assert torch.equal(loaded(NEW[0]), rule(NEW[0]))
     assert (loaded.concern, loaded.report, loaded.limits) == (rule.concern, rule.report, rule.limits)
-    assert torch.load(tmp_path / "rule.pt", weights_only=True)["kind"] == "mpcs_torch decision rule"
+    assert torch.load(tmp_path / "rule.pt", weights_only=True)["kind"] == KIND
 
 
 @pytest.mark.slow
@@ -266,7 +268,6 @@ def test_no_file_is_overwritten_unless_asked(tmp_path: Path) -> None:
 
 REPORT = {"calibrated_by": 0, "judged_by": 1, "coverage": 1.0, "dangerous_rate": 0.0, "cost": 0.0, "by_class": {}}
 DAMAGED: dict[str, Any] = {
-    "kind": "mpcs_torch decision rule",
     "settings": {},
     "limits": [],
     "state": {"costs": torch.zeros(1, 1), "losses": torch.zeros(0, 1, 1)},
@@ -276,10 +277,14 @@ DAMAGED: dict[str, Any] = {
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no rule")
-    torch.save({"kind": "something else"}, tmp_path / "other")
-    torch.save({**DAMAGED, "concern": {"classes": ["a"]}}, tmp_path / "damaged")
+    torch.save({"kind": KIND}, tmp_path / "unsealed")
+    save_artifact({}, tmp_path / "other", kind="something else")
+    save_artifact({**DAMAGED, "concern": {"classes": ["a"]}}, tmp_path / "damaged", kind=KIND)
+    (tmp_path / "sealed").write_bytes(sealed(b"no rule"))
     for name, message in (
-        ("text", "is not a file of a decision rule, and cannot be read"),
+        ("text", "has no SHA-256 at its end"),
+        ("unsealed", "has no SHA-256 at its end"),
+        ("sealed", "is not a file of a decision rule, and cannot be read"),
         ("other", "is not a file of a decision rule"),
         ("damaged", "the decision rule is damaged: classes: must name at least 2 classes"),
     ):
@@ -305,9 +310,30 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 )
 def test_a_changed_rule_is_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
     DecisionRule(LIGHTS, calibration=None).save(tmp_path / "rule")
-    held = torch.load(tmp_path / "rule", weights_only=True)
-    torch.save({**held, **changed}, tmp_path / "rule")
+    content = torch.load(tmp_path / "rule", weights_only=True)
+    save_artifact({**content, **changed}, tmp_path / "rule", kind=KIND)
     with pytest.raises(DecisionFileError, match=re.escape(f"the decision rule is damaged: {message}")):
+        DecisionRule.load(tmp_path / "rule")
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"costs": torch.full((3, 4), 0.5)}, "costs must be those of the concern"),
+        ({"dangerous": torch.zeros(3, 3)}, "dangerous must be those of the concern"),
+        ({"thresholds": torch.tensor([1e9])}, "thresholds must be from 0 to 1, -inf or inf"),
+        ({"thresholds": torch.tensor([float("nan")])}, "thresholds must be from 0 to 1, -inf or inf"),
+        ({"prior_ratio": torch.tensor([1.0, torch.inf, 1.0])}, "prior_ratio must be finite"),
+    ],
+)
+def test_states_that_do_not_fit_the_concern_are_refused(tmp_path: Path, state: dict[str, Any], message: str) -> None:
+    """Whoever changes a rule can also write its hash anew."""
+    concern = ConcernSpec(LIGHTS.classes, refer=0.3)
+    DecisionRule(concern, Limit(0.1), calibration=None).save(tmp_path / "rule")
+    content = torch.load(tmp_path / "rule", weights_only=True)
+    content["state"] |= state
+    save_artifact(content, tmp_path / "rule", kind=KIND)
+    with pytest.raises(DecisionFileError, match=f"the decision rule is damaged: {message}"):
         DecisionRule.load(tmp_path / "rule")
 
 

@@ -90,13 +90,14 @@ def suggest(
 
     from mpcs_torch.cli.drafts import DRAFTS
     from mpcs_torch.concern import save_concern
+    from mpcs_torch.io.atomic_files import save_figure
 
     settings: dict[str, Any] = {"pairs": pairs, "seeds": seeds, "data_root": data_root}
     settings |= {"under": under, "over": over, "dangerous": dangerous}
     with refused_values(f"{given}: "):
         draft = DRAFTS[source](given, **{name: settings[name] for name in OPTIONS[source]})
     if draft.figure is not None:
-        draft.figure.savefig(picture, dpi=110)
+        save_figure(draft.figure, picture)
         note(f"wrote {picture}")
     spec, notes = draft.spec, draft.notes
     comment = "\n".join(part.markdown() if isinstance(part, Table) else part for part in notes)

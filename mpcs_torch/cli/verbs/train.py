@@ -14,6 +14,7 @@ import typer
 from mpcs_torch.cli.console import COMMAND_LINE, note, part_text, print_result, progress_bar
 from mpcs_torch.cli.options import DataRoot, Out, file_or_name, shared
 from mpcs_torch.io.packaged import packaged_file, packaged_names
+from mpcs_torch.io.untrusted_files import read_text
 from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.tables import Table
 
@@ -137,5 +138,5 @@ def _train_recommended(settings: "RunConfig", folder: Path, data: "DataSplits") 
     from mpcs_torch.trainer.recommended import CHOICE, RULE, train_recommended
 
     choice = train_recommended(settings, data, folder, _hooks)
-    print_result({"run": folder, **json.loads((folder / CHOICE).read_text(encoding="utf-8"))}, f"{choice}\n")
+    print_result({"run": folder, **json.loads(read_text(folder / CHOICE))}, f"{choice}\n")
     note(f"wrote {folder / RULE}, {CHOICE} and a folder for each run")
