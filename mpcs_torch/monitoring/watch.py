@@ -305,7 +305,11 @@ class Watch:
 
 def restored(name: str, value: Any, state: Tensor) -> Iterator[str]:
     """Copy ``value``, nested lists of numbers, to a tensor of sums or evidence; yield the problem if it is invalid."""
-    saved = torch.tensor(value, dtype=torch.float64)
+    try:
+        saved = torch.tensor(value, dtype=torch.float64)
+    except (TypeError, ValueError):
+        yield f"{name} must be lists of numbers, but is {quoted(value)}"
+        return
     if saved.shape != state.shape:
         yield f"{name} must have shape {tuple(state.shape)}, but has {tuple(saved.shape)}"
         return
