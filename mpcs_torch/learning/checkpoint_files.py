@@ -39,7 +39,7 @@ MAX_BYTES = 200_000_000
 """The maximum size of ``manifest.json``, enough for a million epochs; the file is read into memory."""
 NAMES = r"(-[1-9][0-9]*)?\.pt"
 """The pattern of a checkpoint's file name after the epoch number: a suffix for repeated epochs, and the extension."""
-TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(MANIFEST)}\.tmp", re.ASCII)
+TEMPORARY = re.compile(rf"\.epoch-[0-9-]+{NAMES}\.tmp|\.{re.escape(MANIFEST)}\.[0-9a-f]+\.tmp", re.ASCII)
 
 
 @dataclass(frozen=True)

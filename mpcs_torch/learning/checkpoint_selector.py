@@ -492,11 +492,12 @@ class CheckpointSelector:
             self._continue_from_disk()  # an interrupted update, or another process, may have written since
         self._check_unchanged(self._last_stamp)
         self._garbage = checkpoint_files.delete_files(self.folder, self._garbage)
+        if self._last_stamp is not None:  # first, because only the temporary file shows that a line is unfinished
+            os.truncate(self.folder / checkpoint_files.MANIFEST, self._size)
         for temporary in self.folder.glob(".*.tmp"):
             if checkpoint_files.TEMPORARY.fullmatch(temporary.name):
                 temporary.unlink()
         if self._last_stamp is not None:
-            os.truncate(self.folder / checkpoint_files.MANIFEST, self._size)
             self._last_stamp = self._stamp()
             if not self._is_current:
                 self._begin_manifest(self._epochs)
