@@ -194,8 +194,9 @@ def test_a_disk_error_is_reported_and_keeps_the_old_best(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full, a device that is always full")
-def test_torch_reports_a_full_disk_as_an_oserror(tmp_path: Path) -> None:
-    (tmp_path / "full").symlink_to("/dev/full")
+def test_torch_reports_a_full_disk_as_an_oserror(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = os.open("/dev/full", os.O_RDWR)
+    monkeypatch.setattr(files.os, "open", lambda *_: full)
     with pytest.raises(OSError, match="No space left"):
         files.write_whole(tmp_path / "full", lambda file: torch.save(torch.zeros(10**6), file))
 
