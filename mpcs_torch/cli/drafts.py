@@ -1,6 +1,5 @@
 """Draft a concern (costs of errors) for ``mpcs concern suggest``, from samples, a tree, costs or an order."""
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -65,7 +64,6 @@ def load_samples(source: str, data_root: Path) -> LabelledPoints:
 
     name, _, ucr_set = source.partition("/")
     if ":" in source:
-        sys.path.insert(0, str(Path.cwd()))  # where the user's own loader is likely to be
         section = {"path": source}
     elif name in DATASETS and (name == "ucr") == bool(ucr_set):
         section = {"name": name, **({"set": ucr_set} if ucr_set else {})}

@@ -1,9 +1,12 @@
 """Look up this package's YAML files in ``configs/`` by name, and import user objects by path."""
 
 import importlib
+import os
 import re
 import sys
 from functools import partial
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -33,21 +36,47 @@ PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
 def import_attribute(path: object) -> Any:
     """Return the object at ``path``, written ``package.module:attribute``. This runs the module's code.
 
+    Installed packages come first. The current folder is searched only for a package that is found nowhere else.
+
     Raise a ValueError if the import fails, or if the object is in the standard library. The second rule prevents
     mistakes, but does not stop malicious configs.
     """
     if not isinstance(path, str) or not PATH.fullmatch(path):
         raise ValueError(f"path must read package.module:attribute, but is {quoted(path)}")
     module, _, attribute = path.partition(":")
+    package = module.partition(".")[0]
     try:
+        _search_current_folder(package)
         attribute_value = getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:  # the module's code may raise anything
         problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         raise ValueError(
-            f"path must read package.module:attribute, but {quoted(path)} gives: {shown(problem)}"
+            f"path must read package.module:attribute, but {quoted(path)} gives: "
+            f"{shown(problem)}{_installed_instead(package)}"
         ) from error
     origin = attribute_value.func if isinstance(attribute_value, partial) else attribute_value
-    package = str(getattr(origin, "__module__", None) or module).partition(".")[0]
-    if package in sys.stdlib_module_names:
-        raise ValueError(f"path must not name a part of Python's standard library, but {quoted(path)} is in {package}")
+    owner = str(getattr(origin, "__module__", None) or module).partition(".")[0]
+    if owner in sys.stdlib_module_names:
+        raise ValueError(f"path must not name a part of Python's standard library, but {quoted(path)} is in {owner}")
     return attribute_value
+
+
+def _search_current_folder(package: str) -> None:
+    """Add the current folder to the end of the search path if ``package`` is there, and is found nowhere else.
+
+    Otherwise the folder stays off the path, so that no other import finds a file in it, such as ``./pyarrow.py``.
+    """
+    if package not in sys.modules and find_spec(package) is None and _spec_here(package) is not None:
+        sys.path.append(os.getcwd())
+
+
+def _installed_instead(package: str) -> str:
+    """Return a remark if another ``package`` was imported than that in the current folder; else an empty text."""
+    imported, here = getattr(sys.modules.get(package), "__file__", None), _spec_here(package)
+    if here is None or imported in (None, here.origin):
+        return ""
+    return f"; {package} is {imported}, which comes before that in the current folder: rename yours"
+
+
+def _spec_here(package: str) -> ModuleSpec | None:
+    return PathFinder.find_spec(package, [os.getcwd()])

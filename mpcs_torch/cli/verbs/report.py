@@ -1,6 +1,5 @@
 """``mpcs report``: write the report of finished training runs, or of recorded epochs."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -45,7 +44,6 @@ def report(
             from mpcs_torch.report.run import write_run_report
             from mpcs_torch.trainer.result import open_trained
 
-            sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
             trained = [open_trained(run.folder, data_root) for run in recorded]
             write_run_report(trained, out, data_root=data_root)
         else:

@@ -1,7 +1,6 @@
 """``mpcs score``: compute the metrics of a file of predictions."""
 
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -73,8 +72,6 @@ def score(
 
     costs = load_concern_range(*concern) if concern else None
     spec = None if costs is None else costs.middle
-    if metrics is not None and ":" in metrics:
-        sys.path.insert(0, str(Path.cwd()))  # where the user's own metric is likely to be
     with options.refused_values(option="--metrics"):
         entries = None if metrics is None else [find_entry(name.strip()) for name in BETWEEN.split(metrics)]
     risks: dict[str, RowRisks] = {}

@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -76,7 +75,6 @@ def train(
     from mpcs_torch.processes import joined
     from mpcs_torch.trainer.config.load_with_suggestions import load_config
 
-    sys.path.insert(0, str(Path.cwd()))  # where the user's own modules are, which a config names by import path
     with joined() as world:
         settings = world.from_first(lambda: load_config(path, changes))
         folder = out / settings.name if resume is None else resume
