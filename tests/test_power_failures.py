@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -22,6 +23,7 @@ from mpcs_torch.learning import CheckpointSelector, DecisionRule, Recommendation
 from mpcs_torch.monitoring.watch import Watch
 from mpcs_torch.report.monitor import write_monitor_report, write_prometheus
 from mpcs_torch.tables import Table
+from mpcs_torch.trainer.config import trusted_code
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.recommended import write_choice
 from mpcs_torch.trainer.result import RunResult
@@ -94,6 +96,13 @@ def watch(folder: Path, number: int) -> None:
     write_prometheus(watched, folder / "monitor.prom")
 
 
+def started_run(folder: Path, number: int) -> None:
+    config = _kept_inputs()[0] / f"config{number}.yaml"
+    config.write_text("model: {path: 'own:Net'}")
+    with patch.object(trusted_code, "started_runs", lambda: folder):
+        trusted_code.remember_started(config)
+
+
 WHOLE_FILES: Mapping[str, Write] = {
     "text": lambda folder, number: files.replace_text(folder / "a.txt", f"number {number}"),
     "several files": several_files,
@@ -108,7 +117,8 @@ WHOLE_FILES: Mapping[str, Write] = {
     "concern": lambda folder, number: save_concern(ConcernSpec(1 + number), folder / f"concern-{number}.yaml"),
     "result of a run": lambda folder, number: RunResult(number, "why", {}).write(folder),
     "key and list of trials": matrix,
-    "state, report and metrics of a monitor": watch,
+    "state and report of a monitor": watch,
+    "mark of a started run": started_run,
     **{
         line: command(line)
         for line in (

@@ -13,6 +13,7 @@ from mpcs_torch.learning import CheckpointSelector, checkpoint_files
 from mpcs_torch.processes import ALONE, World, run_in_processes
 from mpcs_torch.trainer.config.load_with_suggestions import changed_keys, dump_config
 from mpcs_torch.trainer.config.sections import RunConfig
+from mpcs_torch.trainer.config.trusted_code import remember_started
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.loop import Hook, PreparedRun
 from mpcs_torch.trainer.prepare import prepare_run, resolved_config
@@ -107,6 +108,7 @@ def run_in_folder(
         elif resume and not overwrite and (folder / CONFIG).exists():
             check_resumable(read_text(folder / CONFIG), prepared.config)
         world.from_first(lambda: _begin(prepared, folder, is_new=saved is None))
+        world.from_first(lambda: remember_started(folder / CONFIG))
         selector = open_selector(config, folder) if world.is_first else None
         saving = [] if config.selector is None else [selector_hook(selector)]
         if world.is_first:

@@ -25,6 +25,7 @@ from mpcs_torch.processes import run_in_processes
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_packaged_config
 from mpcs_torch.trainer.config.sections import RunConfig
+from mpcs_torch.trainer.config.trusted_code import remember_started
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import CONFIG, HooksOf, finish_in_folder
 from mpcs_torch.trainer.prepare import prepare_run
@@ -61,6 +62,7 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: str | Path, m
         check_resumable(read_text(path), config)
     folder.mkdir(parents=True, exist_ok=True)
     replace_text(path, dump_config(config))
+    remember_started(path)
     logits: dict[str, Tensor] = {}
     target = torch.empty(0, dtype=torch.int64)
     for name, run in recipe_runs(config).items():

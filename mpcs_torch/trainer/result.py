@@ -259,15 +259,16 @@ class TrainedRun:
             return evaluator_on(self.prepared, split)(model).logits.cpu()
 
 
-def open_trained(folder: str | Path, data: str | Path | DataSplits) -> TrainedRun:
+def open_trained(folder: str | Path, data: str | Path | DataSplits, *, trust_code: bool = True) -> TrainedRun:
     """Read the finished run in ``folder``, and import custom code; ``data`` is its data set, or the data root.
 
     Raises:
         MpcsError: If a file of the run, or a data set, is missing or invalid.
+        UntrustedCodeError: If ``trust_code`` is false, and the run names code, but is not one that this user started.
     """
     folder = local_path(folder, "folder")
     result = read_result(folder)
-    config = load_config(folder / "config.yaml")
+    config = load_config(folder / "config.yaml", trust_code=trust_code)
     records = read_records(folder / "records.csv")
     if not records:
         raise ResultError(f"{folder / 'records.csv'}: has no epoch")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note, printed_warnings
-from mpcs_torch.cli.options import DataRoot, check_out, shared
+from mpcs_torch.cli.options import DataRoot, TrustCode, check_out, shared
 from mpcs_torch.errors import printable
 
 
@@ -15,13 +15,14 @@ def report(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER", exists=True, file_okay=False)],
     out: Annotated[Path | None, typer.Option(dir_okay=False, show_default="FOLDER/report.html for one folder")] = None,
     data_root: DataRoot = Path("data"),
+    trust_code: TrustCode = False,
 ) -> None:
     """Write one page about finished runs or recorded epochs: the picked epoch and why, and all figures.
 
     For runs of mpcs train, the page has the costliest errors; several runs are compared. Test samples are predicted
-    again from the checkpoints that were kept. Import paths in the config.yaml of a run are run as code: report only
-    runs that you trust. For folders of a CheckpointSelector, and for seeds of one setting (as in mpcs select), the page
-    has the recorded metrics, and no code is run.
+    again from the checkpoints that were kept. If the config.yaml of a run names code by import paths, you must have
+    started the run, or trust its code. For folders of a CheckpointSelector, and for seeds of one setting (as in mpcs
+    select), the page has the recorded metrics, and no code is run.
 
     Args:
         folders: Folder of a finished run, folder of a CheckpointSelector, or a folder of such folders.
@@ -44,7 +45,7 @@ def report(
             from mpcs_torch.report.run import write_run_report
             from mpcs_torch.trainer.result import open_trained
 
-            trained = [open_trained(run.folder, data_root) for run in recorded]
+            trained = [open_trained(run.folder, data_root, trust_code=trust_code) for run in recorded]
             write_run_report(trained, out, data_root=data_root)
         else:
             from mpcs_torch.report.epochs import write_epochs_report

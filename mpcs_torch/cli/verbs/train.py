@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note, part_text, print_result, progress_bar
-from mpcs_torch.cli.options import DataRoot, Out, file_or_name, shared
+from mpcs_torch.cli.options import DataRoot, Out, TrustCode, file_or_name, shared
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 from mpcs_torch.io.untrusted_files import read_text
 from mpcs_torch.io.yaml_files import read_yaml_file
@@ -46,14 +46,16 @@ def train(
     data_root: DataRoot = Path("data"),
     out: Out = Path("runs"),
     resume: Annotated[Path | None, typer.Option(metavar="RUN", exists=True, file_okay=False)] = None,
+    trust_code: TrustCode = False,
     listed: Annotated[bool, typer.Option("--list")] = False,
 ) -> None:
     """Train by CONFIG, and write config.yaml, records.csv (one row per epoch) and result.json to OUT/NAME.
 
     --resume RUN resumes a run that was stopped or killed. --resume RUN epochs.count=500 extends a finished run; the
     result is as if it had been started with 500 epochs. Under torchrun, the processes train one model together, and a
-    restarted run resumes by itself. The exit status is 3 if the run has diverged. CONFIG and the config.yaml of RUN may
-    name code by import paths, and this code is run: train and resume only what you trust.
+    restarted run resumes by itself. The exit status is 3 if the run has diverged. CONFIG may name code by import paths,
+    and this code is run: train only what you trust. If the config.yaml of RUN names code, you must have started RUN, or
+    trust its code.
 
     Args:
         config: Run config: a YAML file, or a name of `mpcs train --list`.
@@ -76,7 +78,8 @@ def train(
     from mpcs_torch.trainer.config.load_with_suggestions import load_config
 
     with joined() as world:
-        settings = world.from_first(lambda: load_config(path, changes))
+        trusts = trust_code or resume is None  # who names a config trusts it
+        settings = world.from_first(lambda: load_config(path, changes, trust_code=trusts))
         folder = out / settings.name if resume is None else resume
         goes_on = resume is not None or int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
         try:

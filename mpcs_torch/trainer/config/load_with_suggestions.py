@@ -18,15 +18,23 @@ from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.io.yaml_files import MAX_DEPTH, Steps, parse_yaml, read_yaml_file
 from mpcs_torch.trainer.config.parts import PartConfig, Section
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
+from mpcs_torch.trainer.config.trusted_code import check_trusted, import_paths
 
 
-def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
+def load_config(path: str | Path, overrides: Sequence[str] = (), *, trust_code: bool = True) -> RunConfig:
     """Read a run config from YAML, and apply overrides like ``training.batch_size=32``, whose values are YAML.
 
     Modules that the config names by import path are imported. This runs their code: load only configs that you trust.
 
+    Args:
+        path: The file of the config.
+        overrides: Changed settings, in the form KEY=VALUE.
+        trust_code: Whether to run the code that the file names. If not, the file may only name code if it is the config
+            of a run that this user started.
+
     Raises:
         ConfigError: If the config or an override has errors. The message lists the errors, with the lines of the file.
+        UntrustedCodeError: If the file names code that is not trusted. Nothing was imported.
     """
     path = local_path(path, "path")
     try:
@@ -34,6 +42,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = ()) -> RunConfig:
     except (OSError, ValueError) as error:
         reason = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
         raise ConfigError(f"{path}: {reason}") from None
+    if not trust_code:
+        check_trusted(path, document.value)
     tree = deepcopy(document.value)
     if not isinstance(tree, dict):
         raise ConfigError(f"{path}: must be a mapping with the keys {', '.join(RunConfig.model_fields)}")
@@ -61,8 +71,17 @@ def dump_config(config: RunConfig) -> str:
 
 
 def changed_keys(saved: str, config: RunConfig) -> list[str]:
-    """Return the dotted keys that differ between ``saved`` (YAML text, with defaults filled in) and ``config``."""
-    old, new = (flat(RunConfig.model_validate(parse_yaml(text)).model_dump()) for text in (saved, dump_config(config)))
+    """Return the dotted keys that differ between ``saved`` (YAML text, with defaults filled in) and ``config``.
+
+    If ``saved`` names other code than ``config``, return only these keys, and do not import that code.
+    """
+    trees = [parse_yaml(text) for text in (saved, dump_config(config))]
+    return _differences(*map(import_paths, trees)) or _differences(
+        *(flat(RunConfig.model_validate(tree).model_dump()) for tree in trees)
+    )
+
+
+def _differences(old: Mapping[str, object], new: Mapping[str, object]) -> list[str]:
     return [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
 
 
