@@ -11,6 +11,7 @@ from PIL import Image
 from mpcs_torch.plots.canvas import BLACK, BLUE, ON_DARK, RED
 from tests.browser.chromium import Page
 from tests.browser.reports import make_reports
+from tests.cli.test_cli import run
 
 CHECKS = Path(__file__).with_name("checks.js").read_text()
 WIDTHS, SCHEMES = (1280, 800, 400), ("light", "dark")
@@ -35,6 +36,38 @@ def test_a_report_is_sound_at_every_width_in_both_themes(page: Page, reports: di
             faults += [f"{width} pixels, {scheme}: {fault}" for fault in found]
     assert faults == []
     assert len([url for url in page.requests if url.startswith("file:")]) == 1, "a report is one file"
+
+
+INTRUDER = """new Promise((done) => {
+  const violated = [];
+  document.addEventListener("securitypolicyviolation", ({effectiveDirective}) => violated.push(effectiveDirective));
+  const place = document.body.appendChild(document.createElement("div"));
+  place.innerHTML = `<img src="data:," onerror="window.ran = true"><img src="http://127.0.0.1:9/x.png">
+    <link rel="stylesheet" href="http://127.0.0.1:9/x.css"><iframe src="http://127.0.0.1:9/"></iframe>
+    <base href="http://127.0.0.1:9/"><form action="http://127.0.0.1:9/"></form>`;
+  place.appendChild(document.createElement("script")).textContent = "window.ran = true";
+  place.querySelector("form").submit();
+  setTimeout(() => done([violated.sort(), window.ran === true]), 300);
+})"""
+"""Add to a page what a hostile name would add if it were not escaped; return what the page's policy refuses of it."""
+REFUSED = ["base-uri", "form-action", "frame-src", "img-src", "script-src-attr", "script-src-elem", "style-src-elem"]
+
+
+def test_no_report_runs_scripts_or_loads_anything_even_if_a_name_were_markup(
+    page: Page, reports: dict[str, Path]
+) -> None:
+    assert len(reports) == 9
+    for path in reports.values():
+        page.open(path, width=800, scheme="light")
+        assert page.evaluate(INTRUDER) == [REFUSED, False], path.name
+
+
+def test_the_page_of_costs_runs_its_scripts_but_loads_nothing(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("target,a,b\na,0.7,0.3\nb,0.2,0.8\n")
+    assert run("explore", tmp_path / "p.csv", "--out", tmp_path / "page.html") == 0
+    page.open(tmp_path / "page.html", width=800, scheme="light")
+    scripts = {"script-src-attr", "script-src-elem"}
+    assert page.evaluate(INTRUDER) == [[each for each in REFUSED if each not in scripts], True]
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

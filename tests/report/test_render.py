@@ -12,6 +12,7 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.plots import confusion_matrix, risk_coverage_figure
 from mpcs_torch.plots.canvas import ON_DARK
+from mpcs_torch.report.explore import TEMPLATES
 from mpcs_torch.report.figures import costliest, costliest_table, draw_confusion
 from mpcs_torch.report.render import breakable, numeric_columns, to_svg, whole
 from mpcs_torch.report.score import score_warnings
@@ -40,6 +41,17 @@ def test_a_figure_has_its_size_and_scrolls_where_it_is_wide() -> None:
     points = re.search(r'width="([0-9.]+)pt"', document)
     assert points is not None
     assert many.width == pytest.approx(float(points[1]) * 96 / 72, abs=1)
+
+
+def test_every_page_has_the_content_policy_of_the_base() -> None:
+    templates = {path.name: path.read_text() for path in TEMPLATES.glob("*.html.j2") if path.name != "parts.html.j2"}
+    base = templates.pop("base.html.j2")
+    assert '\n<head>\n<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy"' in base
+    assert len(templates) >= 4
+    for name, text in templates.items():
+        assert text.startswith('{% extends "base.html.j2" %}'), name
+        assert "Content-Security-Policy" not in text, name
+        assert ("{% block scripts %}" in text) == (name == "explore.html.j2"), name
 
 
 def test_columns_of_numbers_are_found() -> None:
