@@ -21,7 +21,7 @@ from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io import atomic_files as files
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, Recommendation, SelectionRule, checkpoint_files
 from mpcs_torch.monitoring.watch import Watch
-from mpcs_torch.report.monitor import write_monitor_report, write_prometheus
+from mpcs_torch.report.monitor import write_monitor_report
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config import trusted_code
 from mpcs_torch.trainer.folder import run_in_folder
@@ -93,7 +93,6 @@ def watch(folder: Path, number: int) -> None:
     watched = go_on(Watch(SETTINGS, CONCERN), log)
     watched.save(folder / "state.json")
     write_monitor_report(watched, folder / "monitor.html")
-    write_prometheus(watched, folder / "monitor.prom")
 
 
 def started_run(folder: Path, number: int) -> None:

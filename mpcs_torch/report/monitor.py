@@ -1,14 +1,11 @@
-"""The report of the command `mpcs monitor`, and its values for Prometheus."""
+"""The report of the command `mpcs monitor`."""
 
-import json
-from itertools import chain
 from math import isnan
 from pathlib import Path
 
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.outcomes import number_text
 from mpcs_torch.functional import detectable_rate
-from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.monitoring.watch import CHANGE, RISK, Alarm, Watch
 from mpcs_torch.plots.forest import MonitoredMean, watched_means
 from mpcs_torch.report.render import draw, part, write_page
@@ -137,16 +134,3 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
             part("repeated", command),
         ],
     )
-
-
-def write_prometheus(watch: Watch, path: Path) -> None:
-    """Write means, intervals, limits, evidence and alarms in the text format of Prometheus."""
-    lines = [f"mpcs_monitor_rows_total {watch.rows}", f"mpcs_monitor_labelled_rows_total {watch.labelled}"]
-    values: dict[str, list[str]] = {}
-    for kind in watch.monitors:
-        for mean in watch.monitors[kind].shown_means():
-            label = f"{{kind={json.dumps(kind)},name={json.dumps(mean.name, ensure_ascii=False)}}}"
-            of_mean = {"mean": mean.rate, "low": mean.low, "high": mean.high, "limit": mean.highest}
-            for measure, value in {**of_mean, "evidence": mean.evidence, "alarm": float(mean.is_alarm)}.items():
-                values.setdefault(measure, []).append(f"mpcs_monitor_{measure}{label} {value!r}")
-    replace_text(path, "\n".join([*lines, *chain(*values.values())]) + "\n")

@@ -26,10 +26,10 @@ def rule(tmp_path: Path) -> Path:
 def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     rule: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    log, state, page, metrics = (tmp_path / name for name in ("log.csv", "state.json", "page.html", "metrics.prom"))
+    log, state, page = (tmp_path / name for name in ("log.csv", "state.json", "page.html"))
     write(log, rows(300, rate=0.01))
     settings = ("--limit", "any <= 5 % of bad by site", "--limit", "any <= 5 %", "--run-length", "100000")
-    outputs = ("--html", page, "--prometheus", metrics, "--overwrite")
+    outputs = ("--html", page, "--overwrite")
     assert run("monitor", rule, log, "--state", state, *settings, *outputs) == 0
     told = capsys.readouterr()
     read = 'log.csv: labels "target"; predicted labels "decision"; not used: risk'
@@ -71,9 +71,6 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     assert "is above its limit" in shown.text
     assert "a true rate above it would have raised an alarm by now" in shown.text
     check(shown)
-    text = metrics.read_text()
-    assert "mpcs_monitor_rows_total 900\n" in text
-    assert 'mpcs_monitor_alarm{kind="risk",name="errors of samples"} 1.0\n' in text
 
 
 def test_an_alarm_stays_until_it_is_acknowledged(

@@ -37,7 +37,6 @@ def monitor(
     cluster_size: Annotated[float | None, typer.Option(metavar="ROWS", show_default="1")] = None,
     acknowledge: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
     html: options.Html = None,
-    prometheus: Annotated[Path | None, typer.Option(dir_okay=False)] = None,
 ) -> None:
     """Read what was added to logs, and raise an alarm if a limit is exceeded.
 
@@ -62,7 +61,6 @@ def monitor(
         cluster_size: The largest number of rows that err together, such as those of a patient or of a scanner's day.
         acknowledge: Clear the alarms of this rate, such as 'errors of bad', or of all rates (all), before the new rows
             are read. With these, a new test of the rate begins. Repeatable.
-        prometheus: Also write the values in the text format of Prometheus.
     """
     from mpcs_torch.io.atomic_files import holds
     from mpcs_torch.learning import DecisionRule
@@ -95,8 +93,6 @@ def monitor(
         watch, raised = watch_logs(state, logs, begin, reading, print_reading, advance)
     if html is not None:
         page.write_monitor_report(watch, html, command=str(COMMAND_LINE))
-    if prometheus is not None:
-        page.write_prometheus(watch, prometheus)
     tables = {kind: page.monitor_table(watch, kind) for kind in watch.monitors}
     plain = {"rows": watch.rows, "labelled": watch.labelled, "alarms": [alarm._asdict() for alarm in watch.alarms]}
     plain |= {"acknowledged": [alarm._asdict() for alarm in watch.acknowledged]}
@@ -105,7 +101,8 @@ def monitor(
     print_result(plain, page.risk_verdict(watch), *tables.values(), f"{news}\n{page.assumptions(watch)}")
     for alarm in raised:
         say(f"mpcs: new: {page.alarm_sentence(alarm)}", err=True)
-    note(*[f"wrote {path}" for path in (html, prometheus) if path is not None])
+    if html is not None:
+        note(f"wrote {html}")
     if watch.alarms or watch.cautions():
         raise typer.Exit(ALARM if watch.alarms else CAUTION)
 
