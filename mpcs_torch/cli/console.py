@@ -21,6 +21,7 @@ import typer
 
 from mpcs_torch.errors import printable
 from mpcs_torch.errors import shown as shown_name
+from mpcs_torch.io.named_errors import naming
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # a verb without results starts without torch
@@ -93,7 +94,8 @@ def say(*parts: Table | str, err: bool = False) -> None:
         )
         lines = text.split("\n")
         text = "\n".join(wrapper.fill(line) if len(line) > wrapper.width else line for line in lines)
-    typer.echo(text, err=err)
+    with naming("standard error" if err else "standard output"):
+        typer.echo(text, err=err)
 
 
 def show(*parts: Table | str) -> None:
@@ -130,7 +132,8 @@ def print_result(plain: Any, *parts: Table | str) -> None:
         return
     if isinstance(plain, dict) and COMMAND_LINE.read:
         plain = {"read": COMMAND_LINE.read, **plain}
-    typer.echo(json.dumps(finite(plain), indent=1, allow_nan=False, default=str))  # paths become text
+    with naming("standard output"):
+        typer.echo(json.dumps(finite(plain), indent=1, allow_nan=False, default=str))  # paths become text
 
 
 def print_scores(

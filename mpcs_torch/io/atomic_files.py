@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from mpcs_torch.errors import MpcsError
+from mpcs_torch.io.named_errors import naming
 from mpcs_torch.io.untrusted_files import FileRuleError, check_regular
 
 try:
@@ -55,23 +56,24 @@ def write_whole(path: Path, write: Write, *, flush: bool = True) -> str:
     A file or link that has this name already is deleted first.
     """
     path.unlink(missing_ok=True)
-    try:
-        with os.fdopen(os.open(path, NEW, 0o666), "w+b") as file:
-            write(file)
-            file.flush()
-            if flush:
-                os.fsync(file.fileno())
-            file.seek(0)
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except RuntimeError as error:
-        path.unlink(missing_ok=True)
-        first = error.__context__  # torch raises a second error on closing the file
-        if isinstance(first, OSError) or not isinstance(first, Exception | None):  # for example, KeyboardInterrupt
-            raise first from None
-        raise
-    except BaseException:
-        path.unlink(missing_ok=True)
-        raise
+    with naming(path):
+        try:
+            with os.fdopen(os.open(path, NEW, 0o666), "w+b") as file:
+                write(file)
+                file.flush()
+                if flush:
+                    os.fsync(file.fileno())
+                file.seek(0)
+                return hashlib.file_digest(file, "sha256").hexdigest()
+        except RuntimeError as error:
+            path.unlink(missing_ok=True)
+            first = error.__context__  # torch raises a second error on closing the file
+            if isinstance(first, OSError) or not isinstance(first, Exception | None):  # for example, KeyboardInterrupt
+                raise first from None
+            raise
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
 
 
 def replace_whole(path: Path, write: Write, *, flush: bool = True) -> None:
@@ -95,11 +97,13 @@ def replace_together(writers: Mapping[Path, Write], *, flush: bool = True) -> No
             _delete_stale(target)
             temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
             temporaries[target] = temporary
-            write_whole(temporary, write, flush=flush)
-            if target.exists():
-                temporary.chmod(stat.S_IMODE(target.stat().st_mode))
+            with naming(path, temporary):
+                write_whole(temporary, write, flush=flush)
+                if target.exists():
+                    temporary.chmod(stat.S_IMODE(target.stat().st_mode))
         for target, temporary in temporaries.items():
-            rename(temporary, target, flush=flush)
+            with naming(target, temporary):
+                rename(temporary, target, flush=flush)
     finally:
         for temporary in temporaries.values():
             temporary.unlink(missing_ok=True)
@@ -137,16 +141,16 @@ def open_lines(path: Path, *, append: bool) -> Iterator[TextIO]:
         OutputError: If ``path`` is not a regular file.
     """
     if append:
-        with output_path(path).open("a", buffering=1, newline="", encoding="utf-8") as file:
+        with naming(path), output_path(path).open("a", buffering=1, newline="", encoding="utf-8") as file:
             yield file
     else:
-        with os.fdopen(os.open(path, NEW, 0o666), "w", buffering=1, newline="", encoding="utf-8") as file:
+        with naming(path), os.fdopen(os.open(path, NEW, 0o666), "w", buffering=1, newline="", encoding="utf-8") as file:
             yield file
 
 
 def append_text(path: Path, size: int, text: str, *, flush: bool = True) -> int:
     """Cut a file to ``size`` bytes, append ``text``, and return the new size. A crash may leave only part of it."""
-    with path.open("r+b") as file:
+    with naming(path), path.open("r+b") as file:
         file.truncate(size)
         file.seek(size)
         file.write(text.encode())
@@ -168,7 +172,8 @@ def flush_paths(paths: Iterable[Path]) -> None:
     for path in paths if os.name == "posix" else ():
         handle = os.open(path, os.O_RDONLY)
         try:
-            os.fsync(handle)
+            with naming(path):
+                os.fsync(handle)
         finally:
             os.close(handle)
 

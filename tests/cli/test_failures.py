@@ -1,8 +1,11 @@
 """Errors of the user are one message; a bug says how to see its traceback."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
+from errno import ENOSPC
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -65,6 +68,22 @@ def test_an_error_of_the_system_names_its_file(
     demo_raises(OSError("the disk is full"))
     assert run("demo") == 2
     assert capsys.readouterr().err == "mpcs: the disk is full\n"
+
+
+class FullOutput(StringIO):
+    """A standard output on a full disk."""
+
+    def write(self, text: str) -> int:
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_full_standard_output_is_named(
+    options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", FullOutput())
+    assert run("data", "list", *options) == 2
+    assert capsys.readouterr().err == f"mpcs: standard output: {os.strerror(ENOSPC)}\n"
 
 
 @pytest.mark.parametrize("error", [ValueError("k is\nodd"), RuntimeError("k is odd"), MemoryError("k is odd")])
