@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from errno import ENOLCK
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,10 @@ import torch
 
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.io.atomic_files import FolderInUseError, locked
-from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule
 from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs
 from mpcs_torch.trainer.folder import RunExistsError, run_in_folder
+from tests.cli.test_cli import run
 from tests.monitoring.test_watch import CONCERN as TWO
 from tests.monitoring.test_watch import rows as log_rows
 from tests.monitoring.test_watch import write as write_log
@@ -146,6 +148,40 @@ def test_the_process_that_holds_a_folder_may_hold_it_again(tmp_path: Path) -> No
             pass
         assert succeeded([forked(intrude)]), "the first hold lasts"
     assert succeeded([forked(enter)])
+
+
+@pytest.fixture
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every lock fail, as on some network file systems."""
+
+    def refuse(handle: int, operation: int) -> None:
+        raise OSError(ENOLCK, os.strerror(ENOLCK))
+
+    monkeypatch.setattr("mpcs_torch.io.atomic_files.fcntl.flock", refuse)
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_a_folder_that_cannot_be_locked_is_said_once(tmp_path: Path) -> None:
+    config = toy_config(epochs={"count": 1}, selector={"by": "mpcs"})
+    with pytest.warns(UserWarning, match="cannot be locked") as warned:
+        run_in_folder(config, toy_data(), tmp_path / "run")
+    texts = [str(warning.message) for warning in warned]
+    assert sorted(text.partition(" ")[0] for text in texts) == [
+        str(tmp_path / "run"),
+        str(tmp_path / "run" / "checkpoints"),
+    ]
+    assert all(os.strerror(ENOLCK) in text for text in texts)
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_a_monitor_says_once_that_its_state_cannot_be_locked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    DecisionRule(TWO, calibration=None).save(tmp_path / "rule.pt")
+    logs = [write_log(tmp_path / f"{name}.csv", log_rows(30)) for name in "ab"]
+    settings = ("--state", tmp_path / "s.json", "--limit", "any <= 0.5")
+    assert run("monitor", tmp_path / "rule.pt", *logs, *settings) == 0
+    assert capsys.readouterr().err.count("s.json.lock cannot be locked") == 1
 
 
 def test_whoever_takes_a_lock_is_tried_above() -> None:

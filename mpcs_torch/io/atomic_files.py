@@ -9,6 +9,7 @@ import os
 import secrets
 import stat
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -208,7 +209,10 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def acquire(folder: Path) -> None:
-    """Lock ``folder`` until `release` or the process ends; raise `FolderInUseError` if another process holds it."""
+    """Lock ``folder`` until `release` or the process ends; raise `FolderInUseError` if another process holds it.
+
+    Warn if the file system cannot lock it.
+    """
     if fcntl is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
@@ -221,8 +225,9 @@ def acquire(folder: Path) -> None:
             os.close(handle)
             message = f"{folder} is being written by another process: wait for it, or choose another folder"
             raise FolderInUseError(message) from None
-        except OSError:  # this file system has no locks, so the folder is not locked
-            pass
+        except OSError as error:  # for example, some network file systems cannot lock folders
+            remedy = "make sure that no other process writes to it"
+            warnings.warn(f"{folder} cannot be locked ({error.strerror}): {remedy}", stacklevel=2)
         _handles[key] = [handle]
     else:
         _handles[key].append(_handles[key][0])
