@@ -2,10 +2,13 @@
 
 import csv
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Self
+
+from mpcs_torch.errors import printable
 
 
 @dataclass(frozen=True)
@@ -21,11 +24,12 @@ class Table:
         return cls([*records[0]], [[*record.values()] for record in records])
 
     def markdown(self) -> str:
-        """Return the table as Markdown with aligned columns."""
-        widths = [max(map(len, column)) for column in zip(self.header, *self.rows, strict=True)]
+        """Return the table as Markdown with aligned columns; no cell breaks the table, whatever its text."""
+        cells = [list(map(_markdown_cell, row)) for row in (self.header, *self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
-            for row in (self.header, *self.rows)
+            for row in cells
         ]
         return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
 
@@ -60,6 +64,11 @@ def in_table(value: float) -> str:
 def in_percent(share: float) -> str:
     """Format a share from 0 to 1 in percent, with 3 significant digits."""
     return f"{100 * share:.3g} %"
+
+
+def _markdown_cell(text: str) -> str:
+    """Escape control characters and each |; backslashes before a | are doubled, because they would escape the escape."""
+    return re.sub(r"(\\*)\|", r"\1\1\\|", printable(text))
 
 
 def _align(place: int) -> str:

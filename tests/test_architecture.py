@@ -20,7 +20,7 @@ MAY_IMPORT = {
     "errors": set(),
     "io": {"errors"},
     "processes": {"errors"},
-    "tables": set(),
+    "tables": {"errors"},
     "concern": {"errors", "io", "tables"},
     "functional": set(),
     "metrics": {"concern", "functional", "errors", "io", "plots"},

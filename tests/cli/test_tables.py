@@ -2,11 +2,14 @@
 
 import re
 import sys
+from html import unescape
 
 import pytest
+from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from mpcs_torch.cli.console import heading, note, part_text
+from mpcs_torch.errors import printable
 from mpcs_torch.tables import Table
 
 METRICS = ["accuracy", "mean_squared_error", "soft_precision_macro", "dangerous", "mpcs", "cross_entropy"]
@@ -32,6 +35,20 @@ def test_a_pipe_gets_markdown_whatever_the_environment_says(monkeypatch: pytest.
     monkeypatch.setenv("COLUMNS", "20")
     table = Table(["name", "value"], [["a long name [bold]", "1.5"]])
     assert part_text(table) == table.markdown()
+
+
+@pytest.mark.parametrize("name", ["a|b", "a\\|b", "|", "ends\\", "\\\\|", "a | b", "\\", "a\nb|c", "|||"])
+def test_no_name_shifts_the_columns_of_a_markdown_table(name: str) -> None:
+    table = Table(["site", f"recall[{name}]"], [[name, "1"], ["north", name]])
+    html = MarkdownIt("commonmark").enable("table").render(table.markdown())
+    cells = [unescape(cell).replace("\\", "") for cell in re.findall("<t[dh]>(.*?)</t[dh]>", html)]
+    shown = printable(name).replace("\\", "")  # Markdown reads a backslash before some characters as an escape
+    assert cells == ["site", f"recall[{shown}]", shown, "1", "north", shown]
+
+
+def test_a_terminal_shows_a_name_with_bars_as_it_is(terminal: pytest.MonkeyPatch) -> None:
+    table = Table(["site", "recall"], [["a|b", "0.5"], ["north", "0.25"]])
+    assert [line.split() for line in at_width(terminal, 80, table)[2:]] == [["a|b", "0.5"], ["north", "0.25"]]
 
 
 TABLES = {
