@@ -68,7 +68,7 @@ def in_percent(share: float) -> str:
 
 def _markdown_cell(text: str) -> str:
     """Escape control characters and each |; backslashes before a | are doubled, because they would escape the escape."""
-    return re.sub(r"(\\*)\|", r"\1\1\\|", printable(text))
+    return re.sub(r"(?<!\\)(\\*)\|", r"\1\1\\|", printable(text))
 
 
 def _align(place: int) -> str:
