@@ -67,7 +67,7 @@ def in_percent(share: float) -> str:
 
 
 def _markdown_cell(text: str) -> str:
-    """Escape control characters and each |; backslashes before a | are doubled, because they would escape the escape."""
+    """Escape control characters and each |. Double the backslashes before a |: they would escape the escape."""
     return re.sub(r"(?<!\\)(\\*)\|", r"\1\1\\|", printable(text))
 
 

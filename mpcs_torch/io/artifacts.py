@@ -42,9 +42,9 @@ def unsealed(content: bytes) -> bytes:
     """
     payload, seal = content[:-SEAL_BYTES], content[-SEAL_BYTES:]
     if not SEAL.fullmatch(seal):
-        raise FileRuleError("has no SHA-256 at its end: it was cut off, or is another file")
+        raise FileRuleError("has no SHA-256 at its end")
     if seal != seal_for(payload):
-        raise FileRuleError("was changed after it was written: its SHA-256 does not fit")
+        raise FileRuleError("its SHA-256 does not fit")
     return payload
 
 
@@ -87,7 +87,7 @@ def load_artifact(
     except FileNotFoundError:
         raise
     except FileRuleError as problem:
-        raise error(f"{place}: {problem}") from None
+        raise error(f"{place}: is not a file of {source} as it was written: {problem}") from None
     except Exception as problem:  # zip and pickle raise many kinds
         raise error(f"{place}: is not a file of {source}, and cannot be read") from problem
     if not isinstance(content, dict) or content.get("kind") != kind:

@@ -282,8 +282,8 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     save_artifact({**DAMAGED, "concern": {"classes": ["a"]}}, tmp_path / "damaged", kind=KIND)
     (tmp_path / "sealed").write_bytes(sealed(b"no rule"))
     for name, message in (
-        ("text", "has no SHA-256 at its end"),
-        ("unsealed", "has no SHA-256 at its end"),
+        ("text", "is not a file of a decision rule as it was written: has no SHA-256 at its end"),
+        ("unsealed", "is not a file of a decision rule as it was written: has no SHA-256 at its end"),
         ("sealed", "is not a file of a decision rule, and cannot be read"),
         ("other", "is not a file of a decision rule"),
         ("damaged", "the decision rule is damaged: classes: must name at least 2 classes"),

@@ -24,6 +24,7 @@ from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.evaluation.files.write import rewrite_scores
+from mpcs_torch.io.artifacts import save_artifact
 from tests.calibration.data import CLASSES, logits, trials
 from tests.evaluation.files.write import SUFFIXES, write_predictions
 
@@ -282,9 +283,11 @@ def test_a_bad_file_of_trials_is_refused_and_nothing_is_written(
 def test_files_of_other_kinds_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "cal.pt"
     path.write_text("not a calibration")
-    with pytest.raises(CalibrationFileError, match="is not a file of `mpcs calibrate fit`, and cannot be read"):
+    with pytest.raises(
+        CalibrationFileError, match="is not a file of `mpcs calibrate fit` as it was written: has no SHA-256"
+    ):
         load_calibration(path)
-    torch.save({"preds": LOGITS}, path)
+    save_artifact({"preds": LOGITS}, path, kind="something else")
     with pytest.raises(CalibrationFileError, match=r"cal\.pt: is not a file of `mpcs calibrate fit`$"):
         load_calibration(path)
     save_calibration(SavedCalibration("vector", VectorScaling(2), ("a", "b", "c")), path)
