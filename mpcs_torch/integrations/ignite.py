@@ -120,8 +120,8 @@ class SelectCheckpoint(CheckpointCallback):
     """A handler for an evaluator's ``Events.COMPLETED`` that updates a `CheckpointSelector` after each evaluation.
 
     Evaluations before and after the training are not recorded: they may be of other data, such as the test data. With
-    ``patience``, the trainer stops as with Ignite's `EarlyStopping`. In a distributed run, rank 0 writes while the other
-    ranks wait.
+    ``patience``, the trainer stops as with Ignite's `EarlyStopping`. In a distributed run, rank 0 writes while the
+    other ranks wait.
 
     Args:
         selector_or_folder: A `CheckpointSelector`, or the folder of a new one.
