@@ -2,7 +2,6 @@
 
 import json
 import math
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace

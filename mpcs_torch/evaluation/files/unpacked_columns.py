@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 2**16
 """The maximum number of rows of a parquet file that are unpacked before their texts are counted."""
+SHORT_TYPES = ("INT32", "FLOAT", "BYTE_ARRAY")
+"""The types of values of parquet files that take at least 4 bytes, not `VALUE_BYTES`; for a text, it is the offset."""
 HEADER, DATA_OF_DICTIONARY, BUFFERS, COMPRESSION = 2, 1, 2, 3
 """The numbers of fields in messages of arrow files: ``Message.header``, ``DictionaryBatch.data``,
 ``RecordBatch.buffers`` and ``RecordBatch.compression``."""
 
 
 def counted_table(path: Path, schema: "Schema", batches: Iterable["RecordBatch"], rows: int | None) -> "Table":
-    """Join ``batches`` of a file, of some columns of ``schema``, until there are ``rows`` rows; count what they take."""
+    """Join ``batches`` of columns of ``schema`` until there are ``rows`` rows; count what they take in memory."""
     import pyarrow
 
     counted, number, unpacked = list[Any](), 0, Unpacked(path)
@@ -54,7 +56,7 @@ def parquet_batches(
         for place, leaf in wanted:
             chunk = metadata.column(place)
             number, size = chunk.num_values, chunk.total_uncompressed_size
-            width = 4 if leaf.physical_type in ("INT32", "FLOAT") else max(VALUE_BYTES, leaf.length)
+            width = 4 if leaf.physical_type in SHORT_TYPES else max(VALUE_BYTES, leaf.length)
             declared.add(max(number * width, size))
             if leaf.physical_type != "BYTE_ARRAY" or number * size < FREE_BYTES // MAX_COLUMNS:
                 continue

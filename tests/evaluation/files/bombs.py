@@ -1,9 +1,18 @@
-"""Small files that unpack to many times their size, in every format. Each function takes the unpacked size in bytes."""
+"""Small files that unpack to many times their size, in every format. Each function takes the unpacked size in bytes.
+
+``python -m tests.evaluation.files.bombs FOLDER`` writes them to a folder, and reads each in a process with little
+memory. It prints a line of JSON for each.
+"""
 
 import bz2
 import gzip
+import json
 import lzma
+import os
 import pickle
+import resource
+import sys
+import time
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -16,6 +25,10 @@ import pyarrow
 import torch
 from numpy.lib import format as npy
 from pyarrow import feather, ipc, parquet
+
+from mpcs_torch.errors import MpcsError
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.io import untrusted_files
 
 ROWS = b"0.5,0.5,0\n"
 PART = 2**20
@@ -159,7 +172,7 @@ def lying_sheet(path: Path, unpacked: int) -> None:
         size = archive.getinfo("xl/worksheets/sheet1.xml").file_size
     content = path.read_bytes()
     for width in (4, 8):  # the size stands in the directory, and before the member as one of 64 bits
-        content = content.replace(size.to_bytes(width, "little"), PART.to_bytes(width, "little"))
+        content = content.replace(size.to_bytes(width, "little"), (unpacked // 100).to_bytes(width, "little"))
     path.write_bytes(content)
 
 
@@ -178,6 +191,20 @@ def empty_matrix(path: Path, unpacked: int) -> None:
 def long_names(path: Path, unpacked: int) -> None:
     """Write a matrix whose rows have long names, which its columns repeat."""
     hdf5(path, rows=1, columns=unpacked // 2**15, names=np.array([b"x" * 2**15]))
+
+
+def shared_names(path: Path, unpacked: int) -> None:
+    """Write names that refer to one long text."""
+    rows = unpacked // PART
+    with h5py.File(path, "w") as file:
+        names = file.create_dataset("modelset", (rows,), h5py.string_dtype())
+        names[0] = "x" * PART
+        file["segset"] = np.array([b"s"])
+        file["scores"] = np.zeros((rows, 1))
+        start, size = names.id.get_offset(), names.id.get_storage_size()
+    content = bytearray(path.read_bytes())
+    content[start : start + size] = content[start : start + size // rows] * rows
+    path.write_bytes(content)
 
 
 def packed_tensors(path: Path, unpacked: int) -> None:
@@ -242,9 +269,56 @@ BOMBS: Mapping[str, Write] = {
     "lying.xlsx": lying_sheet,
     "matrix.h5": empty_matrix,
     "names.h5": long_names,
+    "shared names.h5": shared_names,
     "packed.pt": packed_tensors,
     "nested.pt": nested_lists,
     "text.pt": one_text,
     "views.pt": views,
 }
 """The bombs by file name."""
+MEMORY = 2 * 2**30
+"""The bytes of memory of the machine that reads the bombs."""
+UNPACKED, UNPACKED_BY_DEFLATE = 3 * 10**9, 6 * 10**8
+"""The bytes to which the bombs unpack that `main` writes. The others take long to write."""
+DEFLATED = ("members.npz", "packed.xlsx", "lying.xlsx", "packed.pt")
+
+
+def refusal(path: Path) -> str:
+    """Read all columns of a file, and return the error; empty if there is none."""
+    try:
+        table = open_table(path)
+        table.peek()
+        table.read(table.names)
+    except MpcsError as error:
+        return str(error)
+    return ""
+
+
+def read_with_little_memory(path: Path) -> None:
+    """Print how a process with `MEMORY` bytes, of which the imports take some, refuses a file; end the process."""
+    untrusted_files.memory_bytes = lambda: MEMORY
+    virtual, resident = (int(pages) for pages in Path("/proc/self/statm").read_text().split()[:2])
+    limit = (virtual - resident) * resource.getpagesize() + MEMORY
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    started = time.perf_counter()
+    message = refusal(path)
+    told = {"name": path.name, "seconds": time.perf_counter() - started, "message": message}
+    print(json.dumps(told), flush=True)
+    os._exit(0)
+
+
+def main(folder: Path) -> None:
+    """Write and read all bombs."""
+    import openpyxl  # noqa: F401  # imported before memory is limited
+
+    for name, write in BOMBS.items():
+        write(folder / name, UNPACKED_BY_DEFLATE if name in DEFLATED else UNPACKED)
+        child = os.fork()
+        if not child:
+            read_with_little_memory(folder / name)
+        os.waitpid(child, 0)
+        (folder / name).unlink()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
