@@ -153,7 +153,7 @@ def message_bytes(message: "ipc.Message") -> int:
         place = field(table, number)
         if place is None:
             raise FileRuleError("is damaged: a message has no content")
-        return place + struct.unpack_from("<I", content, place)[0]
+        return place + int(struct.unpack_from("<I", content, place)[0])
 
     batch = inner(struct.unpack_from("<I", content)[0], HEADER)
     if message.type == "dictionary":
