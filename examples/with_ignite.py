@@ -32,12 +32,16 @@ def main() -> None:
 
     rule = SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore, "accuracy": "max"}, within={"accuracy": 0.01})
     best = SelectCheckpoint("ignite_checkpoints", rule, state=model.state_dict, trainer=trainer, patience=3)
+
+    @evaluator.on(Events.COMPLETED)
+    def set_rate() -> None:  # before the checkpoint is saved, so that a saved scheduler has taken this step, too
+        scheduler.step(evaluator.state.metrics["mpcs"])
+
     evaluator.add_event_handler(Events.COMPLETED, best)
 
     @trainer.on(Events.EPOCH_COMPLETED)
     def validate() -> None:
         values = evaluator.run(validation).metrics
-        scheduler.step(values["mpcs"])
         print(f"epoch {trainer.state.epoch}  MPCS {values['mpcs']:.4f}  accuracy {values['accuracy']:.4f}")
 
     trainer.run(train, max_epochs=8)

@@ -119,7 +119,8 @@ class TorchMetric(IgniteMetric):
 class SelectCheckpoint(CheckpointCallback):
     """A handler for an evaluator's ``Events.COMPLETED`` that updates a `CheckpointSelector` after each evaluation.
 
-    With ``patience``, the trainer stops as with Ignite's `EarlyStopping`. In a distributed run, rank 0 writes while the
+    Evaluations before and after the training are not recorded: they may be of other data, such as the test data. With
+    ``patience``, the trainer stops as with Ignite's `EarlyStopping`. In a distributed run, rank 0 writes while the
     other ranks wait.
 
     Args:
@@ -166,10 +167,21 @@ class SelectCheckpoint(CheckpointCallback):
             raise ArgumentsError(f"{needed}, but got {quoted(state)} and {quoted(trainer)}.")
         super().__init__(selector_or_folder, rule, **options)
         self.state, self.trainer = state, trainer
-        trainer.add_event_handler(Events.STARTED, lambda: self.begin_training(is_new=trainer.state.epoch == 0))
-        trainer.add_event_handler(Events.COMPLETED, self.end_training)
+        self._is_training = False
+        trainer.add_event_handler(Events.STARTED, self._begin)
+        trainer.add_event_handler(Events.COMPLETED, self._end)
 
     def __call__(self, evaluator: Engine) -> None:
         """Update the selector with the epoch of the trainer and the metrics of the evaluator."""
-        if self.record(self.state, epoch=self.trainer.state.epoch, values=evaluator.state.metrics):
+        if self._is_training and self.record(
+            self.state, epoch=self.trainer.state.epoch, values=evaluator.state.metrics
+        ):
             self.trainer.terminate()
+
+    def _begin(self) -> None:
+        self.begin_training(is_new=self.trainer.state.epoch == 0)
+        self._is_training = True
+
+    def _end(self) -> None:
+        self._is_training = False
+        self.end_training()

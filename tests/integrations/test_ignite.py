@@ -30,7 +30,7 @@ from torchmetrics.classification import (
 
 from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.integrations.ignite import IgniteError, SelectCheckpoint, TorchMetric
-from mpcs_torch.learning import CheckpointSelector
+from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.metrics import Accuracy, MacroF1, RiskCoverageArea
 from tests.integrations import plain_loop as plain
 
@@ -54,6 +54,20 @@ def test_pick_weights_and_learning_rates_are_those_of_the_plain_loop(tmp_path: P
     counted_from_1 = expected._replace(picked=expected.picked + 1)
     scores = [epoch.values["mpcs"] for epoch in selector.epochs]
     plain.assert_same(counted_from_1, selector, selector.load_best(), rates, scores)
+
+
+def test_evaluations_around_the_training_are_not_recorded(tmp_path: Path) -> None:
+    trainer, evaluator = Engine(lambda *_: None), Engine(lambda *_: None)
+    evaluator.add_event_handler(Events.COMPLETED, lambda engine: engine.state.metrics.update(mpcs=engine.state.output))
+    evaluator.add_event_handler(Events.ITERATION_COMPLETED, lambda engine: setattr(engine.state, "output", 1.0))
+    rule = SelectionRule("mpcs", {"mpcs": "min"})
+    best = SelectCheckpoint(tmp_path / "best", rule, state=dict, trainer=trainer)
+    evaluator.add_event_handler(Events.COMPLETED, best)
+    trainer.add_event_handler(Events.EPOCH_COMPLETED, lambda: evaluator.run([0]))
+    evaluator.run([0])
+    trainer.run([0], max_epochs=2)
+    evaluator.run([0])
+    assert [epoch.number for epoch in best.selector.epochs] == [1, 2]
 
 
 def measured(metric: Any, **given: Any) -> dict[str, Any]:

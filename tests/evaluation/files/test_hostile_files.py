@@ -21,6 +21,7 @@ from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.evaluation.files.write import rewrite_scores
+from mpcs_torch.io.artifacts import sealed
 from mpcs_torch.io.untrusted_files import VARIABLE
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.decision_rule import DecisionFileError
@@ -132,8 +133,9 @@ def test_packed_files_of_tensors_are_refused(tmp_path: Path) -> None:
     torch.save({"preds": torch.zeros(1000, 50)}, tmp_path / "p.pt")
     repack(tmp_path / "p.pt", zipfile.ZIP_DEFLATED)
     refused("must not be packed, but", tmp_path / "p.pt")
+    (tmp_path / "p.pt").write_bytes(sealed((tmp_path / "p.pt").read_bytes()))
     for load in (load_calibration, DecisionRule.load):
-        with pytest.raises(MpcsError, match=r"p.pt: must not be packed, but"):
+        with pytest.raises(MpcsError, match=r"p.pt: is not a file of .* as it was written: must not be packed, but"):
             load(tmp_path / "p.pt")
 
 

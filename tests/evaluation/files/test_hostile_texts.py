@@ -19,6 +19,7 @@ from mpcs_torch.evaluation.calibration_files import (
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
+from mpcs_torch.io.artifacts import save_artifact
 from tests.evaluation.files.test_hostile_files import read, refused, trials
 
 
@@ -123,7 +124,7 @@ def test_damaged_calibrations_are_refused(tmp_path: Path, changed: dict[str, Any
     assert load_calibration(tmp_path / "c").class_names == ("a", "b")
     held = torch.load(tmp_path / "c", weights_only=True)
     assert held["kind"] == KIND
-    torch.save({**held, **changed}, tmp_path / "c")
+    save_artifact({**held, **changed}, tmp_path / "c", kind=KIND)
     with pytest.raises(CalibrationFileError, match=re.escape(f"c: its calibration is damaged: {message}")) as told:
         load_calibration(tmp_path / "c")
     assert str(told.value).isprintable()
