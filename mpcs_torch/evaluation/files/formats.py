@@ -2,6 +2,7 @@
 
 import json
 import math
+import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.lib import format as npy
 from torch import Tensor
 
 from mpcs_torch.errors import has_control, quoted
@@ -231,20 +233,28 @@ def _zip_table(path: Path) -> FileTable:
 
 def _npz_table(path: Path) -> FileTable:
     arrays, other = dict[str, Any](), list[str]()
-    with np.load(path) as file:
-        not_arrays = {*file.zip.namelist()}  # members whose names do not end in .npy, so that numpy does not cut them
-        for name in file.files:
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        for member in members:
+            name = member.filename.removesuffix(".npy")
             try:
-                array = None if name in not_arrays else file[name]
-            except ValueError:  # an array of Python objects, which would need pickle
-                if len(file.files) == 1:
+                arrays[name] = _member_array(archive, member)
+            except ValueError:  # no array, or an array of Python objects, which would need pickle
+                if len(members) == 1:
                     raise
-                array = None
-            if array is None:
                 other.append(name)
-            else:
-                arrays[name] = array
     return _arrays_table(path, arrays, other)
+
+
+def _member_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    """Read an array in a zip archive; refuse one whose header declares more values than it has, before it is made."""
+    with archive.open(member) as file:
+        header = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = header(file)
+        if math.prod(shape) * dtype.itemsize > member.file_size:
+            raise FileRuleError(f"{quoted(member.filename)} must have all values of its shape {quoted(shape)}")
+        file.seek(0)
+        return npy.read_array(file, allow_pickle=False)
 
 
 def _npy_table(path: Path) -> FileTable:
