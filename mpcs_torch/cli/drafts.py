@@ -89,7 +89,8 @@ def read_samples(path: Path) -> LabelledPoints:
     if not features or "" in texts:
         raise DataError(f"{path}: must have columns of numbers beside {LABELS}, and no empty label")
     names = sorted(texts, key=lambda name: (to_number(name) or 0, name))  # 9 before 10
-    labels = columns.codes(LABELS, lambda value: names.index(to_text(value)), "")
+    places = {name: place for place, name in enumerate(names)}
+    labels = columns.codes(LABELS, lambda value: places[to_text(value)], "")
     return _checked(str(path), LabelledPoints(columns.matrix(features), labels, tuple(names)))
 
 

@@ -1,20 +1,37 @@
 """Read untrusted files without running their code or exhausting memory."""
 
 import io
+import os
 import stat
 import warnings
 import zipfile
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from mpcs_torch.errors import MpcsError, quoted
 
-FREE_BYTES = 2**30
-"""The unpacked size in bytes up to which any compression ratio is allowed."""
+FREE_BYTES = 2**28
+"""The unpacked size in bytes that every file may have, however small it is. Its columns then fit in 1 GiB of memory."""
 MAX_EXPANSION = 200
-"""The maximum compression ratio of data larger than `FREE_BYTES`. Zip bombs have a ratio of about 1000. So do one-hot
-rows of many classes, which must be saved uncompressed."""
+"""The maximum unpacked size of larger files, relative to their size on disk. Scores expand to 2 to 20 times their
+packed size; bombs to 1000 times (deflate) or a million times (bzip2, Zstandard, dictionaries, repeated references). So
+do one-hot rows of many classes: save them uncompressed."""
+MEMORY_SHARE = 0.5
+"""The maximum unpacked size of larger files, relative to the memory: scores are copied while they are checked."""
+VARIABLE = "MPCS_MAX_BYTES"
+"""The environment variable that replaces these three rules by a number of bytes."""
+VALUE_BYTES, OBJECT_BYTES = 8, 64
+"""The minimum numbers of bytes in memory of a value in a column, and of a value that is a Python object."""
+MAX_COLUMNS = 100_000
+"""The maximum number of columns. An array (npz, npy, pt) is one column, but can have scores of more classes."""
+MAX_MEMBERS = MAX_COLUMNS
+"""The maximum number of members of a zip archive, such as the arrays of an npz file."""
+MAX_NAME = 1000
+"""The maximum length of the name of a column in characters, because some searches in names take quadratic time."""
+MAX_LINE_BYTES = 2**24
+"""The maximum length in bytes of the first lines of a text table: 167 bytes for each of `MAX_COLUMNS` cells."""
 MAX_TEXT_BYTES = 500_000_000
 """The maximum size of a text file that is read into memory as a whole, such as the records of a million epochs."""
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFSOCK: "a socket"}
@@ -22,6 +39,48 @@ _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a dev
 
 class FileRuleError(MpcsError, ValueError):
     """The error for a file that breaks a rule. The message does not name the file."""
+
+
+def memory_bytes() -> int:
+    """Return the memory of this machine, or of this container, in bytes; on Windows, 8 GiB."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**33
+    with suppress(OSError, ValueError):  # not in a container, or in one without a limit
+        return min(memory, int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return memory
+
+
+def max_unpacked(packed: int) -> int:
+    """Return the maximum number of bytes to which a file of ``packed`` bytes may unpack.
+
+    It is never below ``packed``, so that no file is refused only because it is large.
+    """
+    chosen = os.environ.get(VARIABLE)
+    if chosen is None:
+        large = min(MAX_EXPANSION * packed, int(MEMORY_SHARE * memory_bytes()))
+        return max(packed, FREE_BYTES, large)
+    if not chosen.isdecimal():
+        raise FileRuleError(f"{VARIABLE} must be a whole number of bytes, but is {quoted(chosen)}")
+    return max(packed, int(chosen))
+
+
+class Unpacked:
+    """Counts the bytes of memory that the parts of a file take together, and refuses too many.
+
+    A file of a few kilobytes can unpack to many gigabytes. So readers count before they unpack, if the file declares
+    its sizes, and otherwise block by block.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._packed, self._bytes = path.stat().st_size, 0
+        self._limit = max_unpacked(self._packed)
+
+    def add(self, number: int) -> None:
+        """Count ``number`` further bytes; raise a `FileRuleError` if all together are above the limit."""
+        self._bytes += number
+        if self._bytes > self._limit:
+            rule = f"must unpack to at most {self._limit} bytes, but its {self._packed} bytes unpack to"
+            way = f"to read it, set the environment variable {VARIABLE} to a higher limit"
+            raise FileRuleError(f"{rule} {self._bytes} or more: {way}")
 
 
 def check_regular(path: Path, *, max_bytes: int | None = None) -> None:
@@ -55,17 +114,6 @@ def read_text(path: Path) -> str:
     return io.StringIO(text, newline=None).read()  # every line ends with a newline character alone
 
 
-def check_member(member: zipfile.ZipInfo) -> None:
-    """Raise a `FileRuleError` for a zip member that is neither stored nor deflated, or that may be a zip bomb."""
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise FileRuleError(f"{quoted(member.filename)} must be stored or deflated, but has another compression")
-    packed, unpacked = member.compress_size, member.file_size
-    if unpacked > FREE_BYTES and unpacked > MAX_EXPANSION * packed:
-        rule = f"must expand to at most {MAX_EXPANSION} times its size or {FREE_BYTES} bytes"
-        problem = f"but {packed} bytes expand to {unpacked}: save it uncompressed"
-        raise FileRuleError(f"{quoted(member.filename)} {rule}, {problem}")
-
-
 def load_tensors(file: Path | BinaryIO, *, mmap: bool = False) -> Any:
     """Load tensors and plain values from a file of `torch.save` to the CPU, without running code.
 
@@ -76,14 +124,14 @@ def load_tensors(file: Path | BinaryIO, *, mmap: bool = False) -> Any:
 
     if isinstance(file, Path):
         check_regular(file)
+        size = file.stat().st_size
+    else:
+        size = file.seek(0, os.SEEK_END)
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
-            members = archive.infolist()
-        packed, unpacked = (
-            sum(sizes) for sizes in zip(*((m.compress_size, m.file_size) for m in members), strict=True)
-        )
-        if unpacked > packed:
-            raise FileRuleError(f"must not be packed, but {packed} bytes expand to {unpacked}")
+            unpacked = sum(member.file_size for member in archive.infolist())
+        if unpacked > size:
+            raise FileRuleError(f"must not be packed, but {size} bytes expand to {unpacked}")
     if not isinstance(file, Path):
         file.seek(0)
     with warnings.catch_warnings():

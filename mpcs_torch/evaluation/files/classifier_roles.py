@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import get_args
 
 import numpy as np
@@ -22,7 +23,7 @@ from mpcs_torch.evaluation.files.open_columns import (
     split_truth,
 )
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.score_columns import assign_scores, by_class
+from mpcs_torch.evaluation.files.score_columns import affixes, assign_scores, by_class
 from mpcs_torch.evaluation.files.tables import Column, FileTable, Kind, RowIds, listed, shared_ids, to_number, way
 from mpcs_torch.evaluation.files.words import (
     DECISION,
@@ -35,6 +36,9 @@ from mpcs_torch.evaluation.files.words import (
     target_or_not,
 )
 from mpcs_torch.functional.inputs.decisions import highest_class
+
+MAX_FAMILIES = 10
+"""The number of prefixes, such as ``target_``, and of classes, whose columns are compared with all other columns."""
 
 
 def assign_roles(
@@ -74,7 +78,8 @@ def assign_roles(
     if columns.class_names is None and not table.has_names and roles.form == "columns":
         roles = roles._replace(classes=classes_by_place(columns, label, len(roles.scores)))
     if label is None and not truth:
-        unread = [name for name in named_as(columns.open, LABELS) if name not in roles.scores]
+        scores = {*roles.scores}
+        unread = [name for name in named_as(columns.open, LABELS) if name not in scores]
         if len(named := _labels_by_value(columns, roles) or (unread if needs_labels else [])) == 1:
             label = named[0]  # bad values in this column are reported when its rows are read
             if plain(label) not in LABELS and _is_best(columns, roles, label):
@@ -129,8 +134,9 @@ def _truth(columns: OpenColumns) -> dict[str, str]:
         if parts := split_truth(name):
             families[parts[0]][parts[1]] = name
     numeric, kept = columns.by_kind("whole", "number"), list[dict[str, str]]()
-    for family in families.values():
-        others = [name for name in numeric if name not in family.values()]
+    for family in sorted(families.values(), key=len)[-MAX_FAMILIES:]:
+        own = {*family.values()}
+        others = [name for name in numeric if name not in own]
         is_numbered = any({*numbers} == {*family} for _, numbers in numbered_families(others))
         if len(family) == 1:  # a single class, such as the columns rain and target_rain
             [(class_name, name)] = family.items()
@@ -152,7 +158,8 @@ def _decisions(columns: OpenColumns) -> list[str]:
 
 def _labels_by_value(columns: OpenColumns, roles: Roles) -> list[str]:
     """Return the columns of text whose values are all class names, except columns named as predicted labels."""
-    texts = [name for name in columns.by_kind("text") if name not in roles.scores and plain(name) not in DECISIONS]
+    scores = {*roles.scores}
+    texts = [name for name in columns.by_kind("text") if name not in scores and plain(name) not in DECISIONS]
     return [name for name in texts if columns.texts(name) <= {*roles.classes}]
 
 
@@ -254,11 +261,16 @@ def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, s
         label = columns.open[0]
     if label is not None:
         return {label if columns.kinds[label] == "list" else "": label}
-    truth = dict[str, str]()
-    for name in columns.by_kind("whole", "number") if other.has_names else ():
-        _, class_name = split_truth(name) or ("", name)
-        if any(True for _ in by_class(scores, [class_name])):
-            truth[class_name] = name
+    numbers = columns.by_kind("whole", "number") if other.has_names else ()
+    by_name = {(split_truth(name) or ("", name))[1]: name for name in numbers}
+    lower = {name.lower() for name in scores}
+    # All columns of scores have the same affixes, which the first classes tell.
+    around = {affix for name in islice(by_name, MAX_FAMILIES) for affix in affixes(lower, name.lower())[:MAX_FAMILIES]}
+    truth = {
+        class_name: name
+        for class_name, name in by_name.items()
+        if any(f"{before}{class_name.lower()}{after}" in lower for before, after in around)
+    }
     if not truth:
         has = f"has no column of labels that is known by its name; {other.it_has()}"
         raise columns.error(f"{has}: --label-column COLUMN names it")

@@ -12,15 +12,17 @@ from typing import Any, NamedTuple
 from mpcs_torch.evaluation.files.reading import NoRowsError, PredictionsError
 from mpcs_torch.evaluation.files.tables import DECIMAL_COMMA, column_kind, to_number, unnamed
 from mpcs_torch.evaluation.files.words import is_column_name, target_or_not
+from mpcs_torch.io.untrusted_files import MAX_COLUMNS, MAX_LINE_BYTES, FileRuleError
 
 BLOCK_BYTES, BYTES_PER_VALUE = 2**20, 64
 """The minimum size of the blocks that pyarrow reads, and their bytes per column. A row must fit in a block."""
+BLOCK_ROWS = 2**16
+"""The number of rows that are held as Python objects at a time."""
 SNIFFED_ROWS, SNIFFED_BYTES = 50, 2**16
 """The maximum numbers of rows and of bytes from which the dialect is inferred."""
 DELIMITERS = {",": "", ";": "separated by semicolons", "\t": "separated by tabs", "|": "separated by |"}
 SPACE = " "
 """The delimiter that means any white space."""
-OUTER_SPACE = re.compile(rb"^[ \t]+|[ \t\r]+$", re.MULTILINE)
 DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
@@ -54,13 +56,16 @@ def detect_encoding(start: bytes) -> str:
 def sniff(path: Path, content: bytes) -> Dialect:
     """Infer the dialect of a text table from the first rows of ``content``."""
     file = io.BytesIO(content)
-    start = file.read(SNIFFED_BYTES) + file.readline() + file.readline()
+    start = file.read(SNIFFED_BYTES) + file.readline(MAX_LINE_BYTES) + file.readline(MAX_LINE_BYTES)
     encoding = detect_encoding(start)
     text = start.decode(encoding, "ignore")  # undecodable text is reported when rows are read
     if "\0" in text:
         raise PredictionsError(path, "is a binary file of no known format")
     lines = io.StringIO(text, newline="").readlines()
-    lines = lines if len(start) == len(content) or len(lines) < 2 else lines[:-1]
+    if len(start) < len(content):
+        lines = lines[:-1]  # it may be cut
+        if not lines:
+            raise FileRuleError(f"the first line must have at most {MAX_LINE_BYTES} bytes")
     comments = next((place for place, line in enumerate(lines) if not line.startswith(("#", "sep="))), len(lines))
     delimiter, rows = _best_split(lines[comments:])
     if not rows and any(map(str.strip, lines[comments:])):
@@ -104,6 +109,8 @@ def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
     best, split = (-1.0, False, False, -1.0), (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
     for delimiter in (*DELIMITERS, SPACE):
         rows = _split(lines, delimiter)[: SNIFFED_ROWS + 1]
+        if (columns := max(map(len, rows), default=0)) > MAX_COLUMNS:
+            raise FileRuleError(f"must have at most {MAX_COLUMNS} columns, but has {columns}")
         if not rows or len(rows[0]) < 2:
             continue
         lengths = [len(row) - len(rows[0]) for row in rows]
@@ -171,8 +178,11 @@ def read_text(
     with suppress(pyarrow.ArrowException, UnicodeError):
         table = _by_arrow(content, dialect, {places[name]: name in numbers for name in wanted}, rows)
         return {name: table.column(str(places[name])).combine_chunks() for name in wanted}
-    columns = list(zip(*_rows(path, dialect, content), strict=True)) or [()] * len(dialect.names)
-    return {name: pyarrow.array(columns[places[name]], pyarrow.string()) for name in wanted}
+    parts, left = {name: list[Any]() for name in wanted}, islice(_rows(path, dialect, content), rows)
+    while block := [*islice(left, BLOCK_ROWS)]:
+        for name in wanted:
+            parts[name].append(pyarrow.array([row[places[name]] for row in block], pyarrow.string()))
+    return {name: pyarrow.chunked_array(arrays, pyarrow.string()).combine_chunks() for name, arrays in parts.items()}
 
 
 def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], rows: int | None) -> Any:
@@ -184,7 +194,7 @@ def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], r
     if delimiter == SPACE:
         if not is_utf8:
             raise pyarrow.ArrowInvalid("only in UTF-8 is each white space one byte")
-        content = re.sub(rb"[ \t\r]+", b" ", OUTER_SPACE.sub(b"", content))
+        content = _single_spaces(content)
     types = {str(place): pyarrow.float64() if is_one else pyarrow.string() for place, is_one in is_number.items()}
     opened = arrow_csv.open_csv(
         pyarrow.BufferReader(content),
@@ -204,18 +214,34 @@ def _by_arrow(content: bytes, dialect: Dialect, is_number: Mapping[int, bool], r
         return reader.read_all() if rows is None else pyarrow.Table.from_batches(islice(reader, 1), reader.schema)
 
 
+def _single_spaces(content: bytes) -> bytes:
+    """Replace each run of white space in lines by one space, and none at their ends; linear in long runs, too."""
+    content = content.translate(bytes.maketrans(b"\t\r", b"  "))
+    while b"  " in content:  # each pass halves the longest run
+        content = content.replace(b"  ", b" ")
+    return content.replace(b" \n", b"\n").replace(b"\n ", b"\n").strip(b" ")
+
+
 def _rows(path: Path, dialect: Dialect, content: bytes) -> Iterator[list[str]]:
     names = dialect.names
+    text = io.TextIOWrapper(io.BytesIO(content), dialect.encoding, newline="")
     try:
-        lines = islice(io.StringIO(content.decode(dialect.encoding), newline=""), dialect.first_lines, None)
+        rows = filter(None, _reader(islice(text, dialect.first_lines, None), dialect.delimiter))
+        for number, row in enumerate(rows, start=1):
+            if len(row) < len(names):
+                problem = f"is missing: the row has {len(row)} of {len(names)} values"
+                raise PredictionsError(path, problem, row=number, column=names[len(row)])
+            if len(row) > len(names):
+                problem = f"has no name: the row has {len(row)} values"
+                raise PredictionsError(path, problem, row=number, column=len(names) + 1)
+            yield row
+    except UnicodeDecodeError:
+        _refuse_undecodable(path, dialect, content)
+
+
+def _refuse_undecodable(path: Path, dialect: Dialect, content: bytes) -> None:
+    try:
+        content.decode(dialect.encoding)
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise PredictionsError(path, f"cannot be read: {error}, which is in line {line}; save it as UTF-8") from None
-    for number, row in enumerate((row for row in _reader(lines, dialect.delimiter) if row), start=1):
-        if len(row) < len(names):
-            problem = f"is missing: the row has {len(row)} of {len(names)} values"
-            raise PredictionsError(path, problem, row=number, column=names[len(row)])
-        if len(row) > len(names):
-            problem = f"has no name: the row has {len(row)} values"
-            raise PredictionsError(path, problem, row=number, column=len(names) + 1)
-        yield row

@@ -1,9 +1,10 @@
 """Open files as tables, with one function for each format."""
 
 import json
+import math
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,19 +12,34 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.lib import format as npy
 from torch import Tensor
 
 from mpcs_torch.errors import has_control, quoted
 from mpcs_torch.evaluation.files.delimited import SNIFFED_BYTES, detect_encoding, has_header, read_text, sniff
 from mpcs_torch.evaluation.files.hdf5 import hdf5_table
 from mpcs_torch.evaluation.files.reading import PredictionsError, reading
-from mpcs_torch.evaluation.files.tables import MAX_COLUMNS, Column, FileTable, make_column, unnamed
+from mpcs_torch.evaluation.files.tables import Column, FileTable, make_column, unnamed
+from mpcs_torch.evaluation.files.unpacked_columns import counted_table, message_bytes, parquet_batches
 from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
 from mpcs_torch.io.local_paths import local_path
-from mpcs_torch.io.untrusted_files import FileRuleError, check_member, check_regular, check_whole_tensors, load_tensors
+from mpcs_torch.io.unpacking import unpack, unpacked_zip, zip_members
+from mpcs_torch.io.untrusted_files import (
+    MAX_COLUMNS,
+    MAX_NAME,
+    OBJECT_BYTES,
+    VALUE_BYTES,
+    FileRuleError,
+    Unpacked,
+    check_regular,
+    check_whole_tensors,
+    load_tensors,
+)
 
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 """The supported compressions of text files, by the first bytes of a file."""
+ARROW_START = 8
+"""The bytes of the first mark in an arrow file. After it, the file continues as an arrow stream does."""
 
 
 def open_table(path: str | Path, *, is_whole: bool = True) -> FileTable:
@@ -40,11 +56,14 @@ def open_table(path: str | Path, *, is_whole: bool = True) -> FileTable:
         check_regular(path)
         with path.open("rb") as file:
             start = file.read(8)
-        text = partial(_text_table, is_whole=is_whole)
+        text = partial(_text_table, start=start, is_whole=is_whole)
         opened = next((opened for mark, opened in FORMATS.items() if start.startswith(mark)), text)
         table = (_torch_table if path.suffix.lower() in (".pt", ".pth") else opened)(path)
         if len(table.names) > MAX_COLUMNS:
             raise PredictionsError(path, f"must have at most {MAX_COLUMNS} columns, but has {len(table.names)}")
+        if (long := max(map(len, table.names), default=0)) > MAX_NAME:
+            problem = f"names of columns must have at most {MAX_NAME} characters, but one has {long}"
+            raise PredictionsError(path, problem)
         bad = next((name for name in table.names if has_control(name)), None)
         if bad is not None:
             raise PredictionsError(path, f"names of columns must not have control characters, but one is {quoted(bad)}")
@@ -54,31 +73,27 @@ def open_table(path: str | Path, *, is_whole: bool = True) -> FileTable:
         return table
 
 
-def _compression(start: bytes) -> str:
-    return next((name for mark, name in PACKED.items() if start.startswith(mark)), "")
-
-
-def _content(path: Path, *, is_whole: bool) -> bytes:
+def _content(path: Path, compression: str, *, is_whole: bool) -> bytes:
     """Return the decompressed bytes of a text file. Unless ``is_whole``, an unfinished last line is left out."""
+    if compression:
+        return unpack(path, compression)
     content = path.read_bytes()
-    if compression := _compression(content):
-        import pyarrow
-
-        return bytes(pyarrow.CompressedInputStream(pyarrow.BufferReader(content), compression).read())
     is_wide = detect_encoding(content[:SNIFFED_BYTES]).startswith("utf-16")  # a line end has two bytes there
     return content if is_whole or is_wide else content[: content.rfind(b"\n") + 1]
 
 
-def _text_table(path: Path, *, is_whole: bool) -> FileTable:
-    with path.open("rb") as file:
-        compression = _compression(file.read(8))
-    read = partial(_content, path, is_whole=is_whole)
+def _text_table(path: Path, *, start: bytes, is_whole: bool) -> FileTable:
+    compression = next((name for mark, name in PACKED.items() if start.startswith(mark)), "")
+    read = partial(_content, path, compression, is_whole=is_whole)
     content = read()
-    start = content[:SNIFFED_BYTES]
-    text = start.decode(detect_encoding(start), "ignore").lstrip()
+    sniffed = content[:SNIFFED_BYTES]
+    text = sniffed.decode(detect_encoding(sniffed), "ignore").lstrip()
     if text[:1] in ("{", "[") and path.suffix.lower() not in (".csv", ".tsv"):
+        Unpacked(path).add(len(content) + OBJECT_BYTES * sum(map(content.count, (b",", b":", b"[", b"{"))))
         return _json_table(path, content.decode("utf-8-sig"), compression)
     dialect = sniff(path, content)
+    if compression:
+        Unpacked(path).add(len(content) + VALUE_BYTES * content.count(dialect.delimiter.encode()))
     words = ", ".join(filter(None, [compression, *dialect.unusual]))
     about: dict[str, Any] = {"delimiter": dialect.delimiter, "decimal": dialect.decimal, "dialect": words}
     return FileTable(path, dialect.names, partial(read_text, path, dialect, read), dialect.has_names, **about)
@@ -110,8 +125,10 @@ def _nested_table(path: Path, records: Sequence[Any]) -> FileTable:
 def _records_table(path: Path, names: Sequence[str], records: Sequence[Mapping[str, Any]], **about: Any) -> FileTable:
     """Return a table of ``records``, which map column names to values. ``about`` has other fields of `FileTable`."""
 
-    def load(wanted: Sequence[str], *_: object) -> dict[str, Column]:
-        return {name: make_column([record.get(name) for record in records]) for name in wanted}
+    def load(wanted: Sequence[str], _: object, rows: int | None) -> dict[str, Column]:
+        first = records[:rows]
+        Unpacked(path).add(VALUE_BYTES * len(wanted) * len(first))  # a record may lack most of the columns
+        return {name: make_column([record.get(name) for record in first]) for name in wanted}
 
     return FileTable(path, names, load, **about)
 
@@ -119,29 +136,42 @@ def _records_table(path: Path, names: Sequence[str], records: Sequence[Mapping[s
 def _parquet_table(path: Path) -> FileTable:
     from pyarrow import OSFile, parquet
 
-    file = parquet.ParquetFile(OSFile(str(path)), pre_buffer=False)  # pyarrow may read a path as a URL
-    return _typed_table(path, file.schema_arrow, lambda names: file.read(columns=names), load_types=file.read)
+    def opened(**options: Any) -> Any:  # pyarrow may read a path as a URL
+        return parquet.ParquetFile(OSFile(str(path)), pre_buffer=False, **options)
+
+    file = opened()
+    leaves = [file.schema.column(place) for place in range(len(file.schema))]
+    texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+    encoded = opened(metadata=file.metadata, read_dictionary=texts)
+    batches = partial(parquet_batches, path, file, encoded)
+    return _typed_table(path, file.schema_arrow, batches, load_types=file.read)
 
 
 def _arrow_table(path: Path) -> FileTable:
     from pyarrow import ipc, memory_map
 
     file = memory_map(str(path))
-    is_file = file.read(6) == b"ARROW1"
-    file.seek(0)
-    table = (ipc.open_file(file) if is_file else ipc.open_stream(file)).read_all()
-    return _typed_table(path, table.schema, table.select)
+    start = ARROW_START if file.read(6) == b"ARROW1" else 0
+    file.seek(start)
+    unpacked = Unpacked(path)
+    for message in ipc.MessageReader.open_stream(file):
+        unpacked.add(message_bytes(message))
+    file.seek(start)
+    table = ipc.open_stream(file).read_all()
+    return _typed_table(path, table.schema, lambda names, rows: table.slice(0, rows).select(names).to_batches())
 
 
-def _typed_table(path: Path, schema: Any, read: Callable[[Sequence[str]], Any], **about: Any) -> FileTable:
-    """Return a table with the columns of the Arrow ``schema``; ``read`` returns an Arrow table of given columns."""
+def _typed_table(
+    path: Path, schema: Any, batches: Callable[[Sequence[str], int | None], Iterable[Any]], **about: Any
+) -> FileTable:
+    """Return a table with the columns of the Arrow ``schema``; ``batches`` yields parts of given columns."""
     from pyarrow import types
 
     if any(types.is_nested(kind) and not _is_list(kind) for kind in schema.types):
-        return _nested_table(path, read(schema.names).to_pylist())
+        return _nested_table(path, counted_table(path, schema, batches(schema.names, None), None).to_pylist())
 
-    def load(wanted: Sequence[str], *_: object) -> dict[str, Column]:
-        table = read(wanted)
+    def load(wanted: Sequence[str], _: object, rows: int | None) -> dict[str, Column]:
+        table = counted_table(path, schema, batches(wanted, rows), rows)
         return {name: _plain(table.column(name)) for name in wanted}
 
     return FileTable(path, schema.names, load, **about)
@@ -167,17 +197,22 @@ def _plain(chunked: Any) -> Column:
         values, lengths = column.flatten(), compute.list_value_length(column).unique().to_pylist()
         if len(lengths) == 1 and lengths[0] and not values.null_count:
             return torch.from_numpy(np.array(values.to_numpy(zero_copy_only=False)).reshape(len(column), -1))
-    return make_column(column.to_pylist()) if _is_list(kind) or types.is_boolean(kind) else column.cast(string())
+    return make_column(column.to_pylist()) if _is_list(kind) else column.cast(string())
 
 
 def _xlsx_table(path: Path) -> FileTable:
     """Open the first sheet of an xlsx file; a formula is read as its last saved value."""
     from openpyxl import load_workbook
 
-    with path.open("rb") as file:
-        sheet = load_workbook(file, read_only=True, data_only=True).worksheets[0]
-        sheet.reset_dimensions()
-        rows = [list(row) for row in sheet.iter_rows(values_only=True) if any(cell is not None for cell in row)]
+    rows, unpacked = list[Sequence[Any]](), Unpacked(path)
+    sheet = load_workbook(unpacked_zip(path), read_only=True, data_only=True).worksheets[0]
+    sheet.reset_dimensions()  # the declared ones may be wrong
+    for row in sheet.iter_rows(values_only=True):
+        filled = [cell for cell in row if cell is not None]
+        unpacked.add(OBJECT_BYTES * (1 + len(filled)) + VALUE_BYTES * len(row))
+        unpacked.add(sum(len(cell) for cell in filled if isinstance(cell, str)))  # cells may share one long text
+        if filled:
+            rows.append(row)
     if not rows:
         raise PredictionsError(path, "has no rows: the first sheet is empty")
     has_names = has_header([["" if cell is None else str(cell) for cell in row] for row in rows[:51]], ",")
@@ -188,32 +223,38 @@ def _xlsx_table(path: Path) -> FileTable:
 
 
 def _zip_table(path: Path) -> FileTable:
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        for member in members:
-            check_member(member)
-    if any(member.filename.startswith("xl/") for member in members):
+    names = [member.filename for member in zip_members(path)]
+    if any(name.startswith("xl/") for name in names):
         return _xlsx_table(path)
-    if any(member.filename.endswith("data.pkl") for member in members):
+    if any(name.endswith("data.pkl") for name in names):
         return _torch_table(path)
     return _npz_table(path)
 
 
 def _npz_table(path: Path) -> FileTable:
     arrays, other = dict[str, Any](), list[str]()
-    with np.load(path) as file:
-        for name in file.files:
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        for member in members:
+            name = member.filename.removesuffix(".npy")
             try:
-                array = file[name]
-            except ValueError:  # an array of Python objects, which would need pickle
-                if len(file.files) == 1:
+                arrays[name] = _member_array(archive, member)
+            except ValueError:  # no array, or an array of Python objects, which would need pickle
+                if len(members) == 1:
                     raise
-                array = None
-            if isinstance(array, np.ndarray):  # numpy returns bytes for a member that is not an npy file
-                arrays[name] = array
-            else:
                 other.append(name)
     return _arrays_table(path, arrays, other)
+
+
+def _member_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    """Read an array in a zip archive; refuse one whose header declares more values than it has, before it is made."""
+    with archive.open(member) as file:
+        header = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
+        shape, _, dtype = header(file)
+        if math.prod(shape) * dtype.itemsize > member.file_size:
+            raise FileRuleError(f"{quoted(member.filename)} must have all values of its shape {quoted(shape)}")
+        file.seek(0)
+        return npy.read_array(file, allow_pickle=False)
 
 
 def _npy_table(path: Path) -> FileTable:
@@ -225,10 +266,29 @@ def _torch_table(path: Path) -> FileTable:
     saved = {"column 1": saved} if isinstance(saved, Tensor) else saved
     if not isinstance(saved, dict) or not any(isinstance(value, Tensor) for value in saved.values()):
         raise PredictionsError(path, "must contain a dictionary with tensors, such as preds and target")
+    _count_values(saved, Unpacked(path))
     columns = {str(name): value for name, value in saved.items() if isinstance(value, (Tensor, list))}
     check_whole_tensors(columns.values())
     arrays = {name: value if isinstance(value, Tensor) else make_column(value) for name, value in columns.items()}
     return _arrays_table(path, arrays)
+
+
+def _count_values(content: Any, unpacked: Unpacked) -> None:
+    """Count the values in nested containers: a short pickle can refer to one list many times, and this one to others.
+
+    Containers and texts are counted as often as they are referred to, because columns hold copies of them.
+    """
+    remaining = [content]
+    while remaining:
+        value = remaining.pop()
+        if isinstance(value, dict | list | tuple | set | frozenset):
+            unpacked.add(OBJECT_BYTES * (1 + len(value)))
+            inner = value.values() if isinstance(value, dict) else value
+            remaining += [each for each in inner if not isinstance(each, int | float)]
+        elif isinstance(value, str | bytes):
+            unpacked.add(len(value))
+        elif isinstance(value, Tensor) and value.layout == torch.strided:
+            unpacked.add(min(value.numel() * value.element_size(), value.untyped_storage().nbytes()))
 
 
 def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = ()) -> FileTable:
@@ -240,19 +300,30 @@ def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = 
         raise PredictionsError(path, f"must contain an array (N,) or (N, C) of numbers, but has {quoted(shapes)}")
     rows = shapes[max(sizes, key=lambda name: sizes[name])][0]
     names = [name for name in sizes if shapes[name][0] == rows]
-    other = [*other, *(name for name in shapes if name not in names)]
+    other = [*other, *(name for name in shapes if name not in sizes or shapes[name][0] != rows)]
     width = max((shapes[name][1] for name in names if len(shapes[name]) == 2), default=1)
     called = next((name for name in other if plain(name) in CLASS_NAMES and shapes.get(name) == (width,)), None)
     classes = [] if called is None else _array_column(arrays[called]).tolist()
     classes = classes if len({*classes}) == width and all(isinstance(name, str) for name in classes) else []
-    flat = [name for name in names if shapes[name][1:] == (1,) and width > 1]  # labels (N, 1) beside scores (N, C)
+    flat = {name for name in names if shapes[name][1:] == (1,) and width > 1}  # labels (N, 1) beside scores (N, C)
 
-    def load(wanted: Sequence[str], *_: object) -> dict[str, Column]:
-        return {name: _array_column(arrays[name][:, 0] if name in flat else arrays[name]) for name in wanted}
+    def load(wanted: Sequence[str], _: object, number: int | None) -> dict[str, Column]:
+        columns, unpacked = dict[str, Column](), Unpacked(path)
+        for name in wanted:
+            array = arrays[name][:number]
+            if isinstance(array, np.ndarray | Tensor):
+                unpacked.add(math.prod(max(1, size) for size in array.shape) * _value_bytes(array.dtype))
+            columns[name] = _array_column(array[:, 0] if name in flat else array)
+        return columns
 
     unread = [name for name in other if name != called]
     words = f"arrays of another shape or kind: {', '.join(unread)}" if unread else ""
     return FileTable(path, names, load, dialect=words, counts_from_0=True, classes=classes)
+
+
+def _value_bytes(dtype: Any) -> int:
+    """Return the bytes of a value of type ``dtype`` in a column: floats stay as they are, and integers get wider."""
+    return int(dtype.itemsize) if "float" in str(dtype) else max(VALUE_BYTES, dtype.itemsize)
 
 
 def _array_column(values: Any) -> Column:

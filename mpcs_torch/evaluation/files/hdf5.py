@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.tables import FileTable
-from mpcs_torch.io.untrusted_files import FREE_BYTES, MAX_EXPANSION, FileRuleError
+from mpcs_torch.io.untrusted_files import FREE_BYTES, VALUE_BYTES, FileRuleError, Unpacked
 
 if TYPE_CHECKING:
     import h5py
@@ -35,6 +35,7 @@ def hdf5_table(path: Path) -> FileTable:
     import h5py
     from pyarrow import array, string
 
+    unpacked = Unpacked(path)
     with h5py.File(path, "r") as file:
         pair = next((pair for pair in PAIRS if pair[0] in file), None)
         kind = next((name for name in (*SCORES, TRIALS, TARGETS) if name in file), None)
@@ -42,8 +43,10 @@ def hdf5_table(path: Path) -> FileTable:
             known = ", or ".join(" and ".join(each) for each in PAIRS)
             values = f"scores in {' or '.join(SCORES)}, or labels in {TRIALS}, or in {TARGETS} and {NONTARGETS}"
             raise FileRuleError(f"must have the names of models and segments, in {known}; and {values}")
-        names = [_names(file, axis) for axis in pair]
-        is_filled, matrix = _cells(file, kind, (len(names[0]), len(names[1])))
+        names = [_names(file, axis, unpacked) for axis in pair]
+        is_filled, matrix = _cells(file, kind, (len(names[0]), len(names[1])), unpacked)
+    for axis, texts in enumerate(names):  # each trial gets its two names
+        unpacked.add(int(is_filled.sum(1 - axis) @ np.array([len(text) for text in texts])))
     rows, columns = is_filled.nonzero()
     cells = matrix[rows, columns]
     axes = {"enrollment": array(names[0], string()).take(array(rows)), "test": array(names[1]).take(array(columns))}
@@ -56,8 +59,8 @@ def hdf5_table(path: Path) -> FileTable:
     return FileTable(path, [*table], lambda names, *_: {name: table[name] for name in names}, dialect=dialect)
 
 
-def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
-    """Return an unread dataset; refuse one that is stored in another file, or is so large that it may fill memory."""
+def _dataset(file: "h5py.File", name: str, unpacked: Unpacked) -> "h5py.Dataset":
+    """Return an unread dataset, and count it; refuse one that is stored in another file."""
     import h5py
 
     dataset = file.get(name)
@@ -65,25 +68,28 @@ def _dataset(file: "h5py.File", name: str) -> "h5py.Dataset":
         raise FileRuleError(f"must have {quoted(name)}, a dataset with a shape")
     if dataset.file.filename != file.filename or dataset.is_virtual or dataset.external:
         raise FileRuleError(f"{quoted(name)} must be in the file itself, but is in other files")
-    declared = max(math.prod(shape) for shape in (dataset.shape, dataset.chunks or ())) * dataset.dtype.itemsize
-    if declared > max(FREE_BYTES, MAX_EXPANSION * Path(file.filename).stat().st_size):
-        rule = f"must declare at most {MAX_EXPANSION} times the size of the file or {FREE_BYTES} bytes"
-        raise FileRuleError(f"{quoted(name)} {rule}, but declares {declared}")
+    values = max(math.prod(shape) for shape in (dataset.shape, dataset.chunks or ()))
+    unpacked.add(values * max(VALUE_BYTES, dataset.dtype.itemsize))
     return dataset
 
 
-def _names(file: "h5py.File", name: str) -> list[str]:
+def _names(file: "h5py.File", name: str, unpacked: Unpacked) -> list[str]:
     """Return the texts in the dataset ``name``; raise an error for empty and repeated texts."""
-    dataset = _dataset(file, name)
-    names = dataset.asstr("utf-8")[:].tolist() if dataset.dtype.kind in "SO" and dataset.ndim == 1 else []
+    dataset, names = _dataset(file, name, unpacked), list[str]()
+    if dataset.dtype.kind in "SO" and dataset.ndim == 1:
+        # Many names can refer to one text, which is at most as long as the file is large.
+        rows = max(1, FREE_BYTES // Path(file.filename).stat().st_size)
+        for start in range(0, len(dataset), rows):
+            names += dataset.asstr("utf-8")[start : start + rows].tolist()
+            unpacked.add(sum(map(len, names[start:])))
     if not names or "" in names or len({*names}) < len(names):
         raise FileRuleError(f"{quoted(name)} must be a list of different names, none of them empty")
-    return list(names)
+    return names
 
 
-def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str) -> NDArray[Any]:
+def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str, unpacked: Unpacked) -> NDArray[Any]:
     """Read the matrix ``name``; refuse a shape other than ``shape``, and a dtype of a kind not in ``kinds``."""
-    matrix = _dataset(file, name)
+    matrix = _dataset(file, name, unpacked)
     if matrix.shape != shape or matrix.dtype.kind not in kinds:
         rule = f"must be a matrix {shape} of {'scores' if kinds == 'f' else 'whole numbers'}"
         has = f"{quoted(str(matrix.dtype))} of shape {quoted(matrix.shape)}"
@@ -92,20 +98,26 @@ def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str) ->
     return values.view(np.uint8) if values.dtype.kind == "b" else values  # damaged files may have bools above 1
 
 
-def _cells(file: "h5py.File", kind: str, shape: tuple[int, int]) -> tuple[NDArray[np.bool_], NDArray[Any]]:
+def _cells(
+    file: "h5py.File", kind: str, shape: tuple[int, int], unpacked: Unpacked
+) -> tuple[NDArray[np.bool_], NDArray[Any]]:
     """Return a mask of the cells that are trials, and the value of each cell; both have the shape ``shape``.
 
     Values are scores, or labels: 1 for targets, -1 for non-targets. If the file has no mask, cells with a score of NaN
     or a label of 0 are no trials.
     """
     if kind in SCORES:
-        values = _matrix(file, kind, shape, "f").astype(np.float64)
-        is_filled = _matrix(file, MASK, shape, "biu") != 0 if MASK in file else ~np.isnan(values)
+        values = _matrix(file, kind, shape, "f", unpacked).astype(np.float64)
+        is_filled = _matrix(file, MASK, shape, "biu", unpacked) != 0 if MASK in file else ~np.isnan(values)
         if np.isnan(values[is_filled]).any():
             raise FileRuleError(f"{quoted(kind)} must have a number where {MASK} is not 0, but has 'nan'")
         return is_filled, values
-    values = _matrix(file, kind, shape, "biu").astype(np.int64)
-    others = _matrix(file, NONTARGETS, shape, "biu").astype(np.int64) if kind == TARGETS else np.zeros(shape, np.int64)
+    values = _matrix(file, kind, shape, "biu", unpacked).astype(np.int64)
+    others = (
+        _matrix(file, NONTARGETS, shape, "biu", unpacked).astype(np.int64)
+        if kind == TARGETS
+        else np.zeros(shape, np.int64)
+    )
     lowest = 0 if kind == TARGETS else -1
     if (np.minimum(values - lowest, others) < 0).any() or (np.maximum(values, others) > 1).any():
         raise FileRuleError(f"{quoted(kind)} must be from {lowest} to 1")

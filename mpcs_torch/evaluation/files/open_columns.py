@@ -28,7 +28,8 @@ from mpcs_torch.functional.inputs.sum_tolerance import SUM_TOLERANCE
 
 Form = Literal["columns", "lists", "positive", "decisions"]
 """The form of scores: a column per class, one column of lists, one column of one class, or predicted labels."""
-NUMBERED = re.compile(r"(.*?)(\d+)(\D*)")
+NUMBERED = re.compile(r"(|.*\D)(\d{1,18})(\D*)")
+"""A pattern for a name with a number, that is, with the last one in it."""
 SEPARATOR = re.compile(r"[_\-. :/]")
 
 
@@ -109,7 +110,8 @@ class OpenColumns:
 
     def exclude(self, names: Sequence[str]) -> None:
         """Remove ``names`` from the columns without a role."""
-        self.open = [name for name in self.open if name not in names]
+        left_out = {*names}
+        self.open = [name for name in self.open if name not in left_out]
 
     def texts(self, name: str) -> set[str]:
         """Return the distinct texts of the column ``name`` in the first rows, without missing values."""

@@ -120,9 +120,10 @@ class Predictions:
         self._needs_labels = needs_labels
         self.notes, self._whole = list[str](), 1.0
         """Sentences on changed values and left-out rows, once rows are read; and the sum of a row: 1 or 100."""
-        self.texts = [name for name in self.table.names if name in {*texts, *self.reading.columns}]
+        wanted_texts, wanted_numbers = {*texts, *self.reading.columns}, {*numbers, *self.reading.numbers}
+        self.texts = [name for name in self.table.names if name in wanted_texts]
         """The names of the columns that are read as text, besides labels and decisions."""
-        self._numbers = [name for name in self.table.names if name in {*numbers, *self.reading.numbers}]
+        self._numbers = [name for name in self.table.names if name in wanted_numbers]
         known: dict[str, Any] = {"class_names": class_names, "texts": [*self.texts, *self._numbers]}
         self.roles = assign_roles(self.table, self.reading, needs_labels=needs_labels, **known)
         self._check_classes()

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -77,7 +77,7 @@ def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, s
     passing = [reading for reading in passing if words <= {*reading.classes}] or passing
     numbered = [reading for reading in passing if reading.is_numbered]
     if not options.from_logits:  # prefer the larger set: a class whose scores are 0 changes no sum
-        passing = [one for one in passing if not any({*one.scores} < {*two.scores} for two in passing)]
+        passing = _largest(passing)
     by_columns = dict[frozenset[str], Roles]()
     for one in numbered or passing:
         by_columns.setdefault(frozenset(one.scores), one)
@@ -116,6 +116,16 @@ def assign_scores(columns: OpenColumns, label: str | None, truth: Mapping[str, s
     raise columns.error(f"{problem}: name them by --score-columns or --decision-column{without}{bad}")
 
 
+def _largest(readings: Sequence[Roles]) -> list[Roles]:
+    """Return the readings whose columns are no proper subset of the columns of another reading."""
+    having = defaultdict[str, list[set[str]]](list)
+    for reading in readings:
+        columns = {*reading.scores}
+        for name in columns:
+            having[name].append(columns)
+    return [one for one in readings if not any({*one.scores} < columns for columns in having[one.scores[0]])]
+
+
 def _fits(columns: OpenColumns, reading: Roles) -> bool:
     """Return whether the scores in ``reading`` sum to about 1 or 100 in the first rows; always True for logits."""
     matrix = columns.matrix(reading.scores)
@@ -128,10 +138,11 @@ def _refuse_best(columns: OpenColumns, reading: Roles) -> None:
 
     For example, the scores are in the columns score1 and score2, and the columns top1 and top2 name the classes.
     """
-    numbers = {match[2] for name in reading.scores if (match := NUMBERED.fullmatch(name))}
+    scores = {*reading.scores}
+    numbers = {match[2] for name in scores if (match := NUMBERED.fullmatch(name))}
     families = defaultdict[tuple[str, str], set[str]](set)
     for name in columns.by_kind("whole", "text", among=columns.table.names):
-        if (match := NUMBERED.fullmatch(name)) and name not in reading.scores:
+        if (match := NUMBERED.fullmatch(name)) and name not in scores:
             families[match[1], match[3]].add(match[2])
     matrix = columns.matrix(reading.scores)
     other = next((before for (before, _), given in families.items() if given == numbers), None)
@@ -185,9 +196,12 @@ def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str])
         in_order = tuple(name for name in numeric if name in class_by_column)
         yield Roles("columns", in_order, tuple(class_by_column[name] for name in in_order))
     in_unit = [name for name in numeric if ((one := columns.matrix([name])).size and one.min() >= 0 and one.max() <= 1)]
-    groups = [numeric, in_unit, fractions, *_with_common_word(numeric)]
+    groups, known_groups = (
+        [numeric, in_unit, fractions, *_with_common_word(numeric)],
+        {tuple(sorted(family)) for family, _ in families},
+    )
     for group in groups:
-        if len(group) > 1 and tuple(sorted(group)) not in {tuple(sorted(family)) for family, _ in families}:
+        if len(group) > 1 and tuple(sorted(group)) not in known_groups:
             yield Roles("columns", tuple(group), _class_names(group, {*words}))
 
 
@@ -198,6 +212,13 @@ def _by_known_class(columns: OpenColumns, names: Sequence[str]) -> Iterator[Role
     return (reading._replace(classes=tuple(classes)) for reading in named)
 
 
+def affixes(names: Iterable[str], class_name: str) -> list[tuple[str, str]]:
+    """Return what stands before and after ``class_name`` in ``names`` that have it as a word, shortest first."""
+    pattern = re.compile(f"{BEFORE}{re.escape(class_name)}{AFTER}")
+    around = {(name[: at.start()], name[at.end() :]) for name in names for at in pattern.finditer(name)}
+    return sorted(around, key=lambda pair: len(pair[0]) + len(pair[1]))
+
+
 def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
     """Yield roles for the columns PREFIX + class + SUFFIX of all ``classes``, shortest affixes first; ignore case."""
     if not classes or not classes[0]:
@@ -205,13 +226,9 @@ def by_class(names: Sequence[str], classes: Sequence[str]) -> Iterator[Roles]:
     differs = all(len({name.lower() for name in some}) == len(some) for some in (names, classes))
     lower = {(name.lower() if differs else name): name for name in names}
     classes_in_case = [name.lower() if differs else name for name in classes]
-    first = classes_in_case[0]
-    pattern = re.compile(f"{BEFORE}{re.escape(first)}{AFTER}")
-    around = {(name[: at.start()], name[at.end() :]) for name in lower for at in pattern.finditer(name)}
-    for before, after in sorted(around, key=lambda pair: len(pair[0]) + len(pair[1])):
-        wanted = [f"{before}{name}{after}" for name in classes_in_case]
-        if all(name in lower for name in wanted):
-            yield Roles("columns", tuple(lower[name] for name in wanted), tuple(classes))
+    for before, after in affixes(lower, classes_in_case[0]):
+        if all(f"{before}{name}{after}" in lower for name in classes_in_case):
+            yield Roles("columns", tuple(lower[f"{before}{name}{after}"] for name in classes_in_case), tuple(classes))
             if not before and not after:
                 return
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 Column = Any
 """An arrow array (n,) of numbers, texts or lists, or a tensor (n, k) of numbers."""
-MAX_COLUMNS = 100_000
-"""The maximum number of columns. An array (npz, npy, pt) is one column, but can have scores of more classes."""
 PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
 """The maximum numbers of rows and of values from which the kind of each column is inferred."""
 DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$")
@@ -193,8 +191,9 @@ class FileTable:
 
     def check_columns(self, names: Sequence[str | None], option: str = "") -> None:
         """Raise an error if a column in ``names`` is missing. The message names the command's ``option``."""
+        known = {*self.names}
         for name in names:
-            if name is not None and name not in self.names:
+            if name is not None and name not in known:
                 source = f" of {option}" if option else ""
                 raise PredictionsError(self.path, f"has no column {quoted(name)}{source}; {self.it_has()}")
 
@@ -364,4 +363,5 @@ class RowIds(NamedTuple):
 def shared_ids(tables: Sequence[FileTable]) -> list[str]:
     """Return the columns that all ``tables`` have and whose names are usual for ids, such as ``filename``."""
     ids = [[name for name in table.names if table.has_names and is_index(name)] for table in tables]
-    return [name for name in ids[0] if all(name in others for others in ids)]
+    shared = set(ids[0]).intersection(*ids)
+    return [name for name in ids[0] if name in shared]

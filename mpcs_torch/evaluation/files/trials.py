@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 MISSING = "is missing, or no number"
 COMPARED = 1000
 """The number of trial names that are compared to find the columns by which two files can be matched."""
+MAX_SINGLES, MAX_PAIRED = 30, 10
+"""The numbers of columns without names that may name trials alone, or with another: each is compared with each."""
 DROP = "--missing drop leaves out such rows"
 PAIR = ("enrollment", "test")
 
@@ -65,7 +67,8 @@ def find_roles(
         labels = _possible_labels(columns, has_score=has_score)
     else:
         labels = [column_named(table, options.label_column, "--label-column")]
-    pairs = [pair for pair in product(scores, labels) if pair[0] != pair[1]]
+    # Five of each are enough to decide, and for a message: products of all columns may be too many.
+    pairs = [pair for pair in product(scores[:5], labels[:5]) if pair[0] != pair[1]]
     if has_label is None and not pairs:
         pairs = [(score, "") for score in scores]
     if not pairs:
@@ -95,36 +98,41 @@ def _is_label(texts: Collection[str]) -> bool:
 
 def _possible_labels(columns: OpenColumns, *, has_score: bool) -> list[str]:
     texts, target = {name: columns.texts(name) for name in columns.open}, columns.options.target_label
-    known = [
+    known = {
         name for name in texts if (_is_label(texts[name]) if target is None else label_text(target) in texts[name])
-    ]
+    }
     pairs = [name for name, some in texts.items() if len(some) == 2 < len(columns.values[name])]
-    two_words = [
+    two_words = {
         name for name in pairs if all(text.isalpha() or (len(text) == 1 and text.isdecimal()) for text in texts[name])
-    ]
+    }
     named, other = named_as(columns.open, LABELS), POSITIVE | DECISIONS | IDS
     if named:
-        return [name for name in named if name in known or name in two_words] or named
+        return [name for name in named if name in known | two_words] or named
     free = [name for name in columns.open if plain(name) not in other]
     labels = [name for name in free if name in known]
     if not labels or not has_score or target is not None or columns.by_kind("text", among=labels):
         return labels
-    return [name for name in free if name in labels or name in two_words]
+    return [name for name in free if name in known | two_words]
 
 
 def _possible_scores(columns: OpenColumns) -> list[str]:
-    numeric, fractions = columns.by_kind("whole", "number"), columns.by_kind("number")
+    numeric, fractions, other = (
+        columns.by_kind("whole", "number"),
+        {*columns.by_kind("number")},
+        LABELS | IDS | DECISIONS,
+    )
     texts = {name: columns.texts(name) for name in columns.open}
     if not columns.table.has_names:
         ids = [
             name for name in numeric if len(texts[name]) == len(columns.values[name]) and "-" not in str(texts[name])
         ]
-        other = [*ids, *(name for name in numeric if _is_label(texts[name]))]
-        return [name for name in numeric if name in fractions or name not in other] if fractions else numeric
-    named = [name for name in named_as(columns.open, POSITIVE) if name in numeric or plain(name) not in DECISIONS]
+        others = {*ids, *(name for name in numeric if _is_label(texts[name]))}
+        return [name for name in numeric if name in fractions or name not in others] if fractions else numeric
+    numbers = {*numeric}
+    named = [name for name in named_as(columns.open, POSITIVE) if name in numbers or plain(name) not in DECISIONS]
     scores = [name for name in named if not _is_label(texts[name]) or plain(name) not in DECISIONS]
-    others = [name for name in numeric if name in named or plain(name) not in LABELS | IDS | DECISIONS]
-    return [name for name in scores if name in numeric] or scores or others
+    unnamed = [name for name in numeric if plain(name) in POSITIVE or plain(name) not in other]
+    return [name for name in scores if name in numbers] or scores or unnamed
 
 
 def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
@@ -151,8 +159,8 @@ def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_
     known = known or (usual if len(usual) == 1 or is_matched else [])
     if table.has_names and (known or not is_matched):
         return known
-    singles: list[tuple[str, ...]] = [(name,) for name in roles.others]
-    pairs = list(combinations(roles.others[:10], 2))
+    singles: list[tuple[str, ...]] = [(name,) for name in roles.others[:MAX_SINGLES]]
+    pairs = list(combinations(roles.others[:MAX_PAIRED], 2))
     return [*pairs, *singles] if is_matched else [*singles[:1], *pairs] if len(pairs) == 1 else singles
 
 
@@ -254,7 +262,8 @@ def read_trials(
         called = dict(zip(names, usual, strict=False))
         groups = {called.get(column, column): read.groups(column, kept) for column in coded}
     texts = read.ids(names).ids.take(kept.nonzero()[0]) if named and names else None
-    unread = [name for name in table.names if name not in {roles.score, roles.label, *coded, *names}]
+    used = {roles.score, roles.label, *coded, *names}
+    unread = [name for name in table.names if name not in used]
     source = f"of {printable(labelled.table.path.name)}, " if is_apart else ""
     words = [f"labels {source}{names_shown(labelled.roles.label)} ({meaning})", *words]
     return TrialTable(trials, texts, groups, in_words(table, roles.score, names, words, unread, options), unread)

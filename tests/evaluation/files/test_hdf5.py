@@ -186,8 +186,8 @@ def huge_chunk(file: h5py.File) -> None:
     [
         (external, "'scores' must be in the file itself, but is in other files"),
         (virtual, "'scores' must be in the file itself, but is in other files"),
-        (huge, "'scores' must declare at most 200 times the size of the file or 1073741824 bytes, but declares 8796"),
-        (huge_chunk, "'scores' must declare at most 200 times the size of the file or 1073741824 bytes, but declares"),
+        (huge, "must unpack to at most 268435456 bytes, but its 2335 bytes unpack to 8796"),
+        (huge_chunk, "must unpack to at most 268435456 bytes, but its 2335 bytes unpack to 2147"),
     ],
 )
 def test_datasets_that_are_elsewhere_or_too_large_are_refused(

@@ -21,8 +21,8 @@ from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.evaluation.files.write import rewrite_scores
-from mpcs_torch.io import untrusted_files
 from mpcs_torch.io.artifacts import sealed
+from mpcs_torch.io.untrusted_files import VARIABLE
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.decision_rule import DecisionFileError
 
@@ -142,8 +142,9 @@ def test_packed_files_of_tensors_are_refused(tmp_path: Path) -> None:
 def test_arrays_that_expand_far_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.savez_compressed(tmp_path / "p.npz", **one_hot(2000, 100))
     assert read(tmp_path / "p.npz") == 2000
-    monkeypatch.setattr(untrusted_files, "FREE_BYTES", 2**20)
-    refused("'preds.npy' must expand to at most 200 times its size or 1048576 bytes, but", tmp_path / "p.npz")
+    monkeypatch.setenv(VARIABLE, "1000000")
+    size = (tmp_path / "p.npz").stat().st_size
+    refused(f"must unpack to at most 1000000 bytes, but its {size} bytes unpack to 1600128", tmp_path / "p.npz")
     np.savez(tmp_path / "p.npz", **one_hot(2000, 100))
     assert read(tmp_path / "p.npz") == 2000
     repack(tmp_path / "p.npz", zipfile.ZIP_BZIP2)
