@@ -186,7 +186,8 @@ def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out
         scores = scores[:, 1:] - scores[:, :1] * saved.from_logits
     names = predictions.roles.scores
     columns = {names[0]: scores} if predictions.roles.form == "lists" else dict(zip(names, scores.T, strict=True))
-    copy_table(predictions.table, out, partial(rows.spread, columns))
+    change, usual_names = partial(rows.spread, columns), predictions.roles.usual_names()
+    copy_table(predictions.table, out, change, names=usual_names)
 
 
 def estimate_file_priors(

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -18,8 +17,10 @@ from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.open_columns import named_labels
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, naming_file
+from mpcs_torch.evaluation.files.tables import ReadColumns
 from mpcs_torch.evaluation.files.words import WRITTEN
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.evaluation.result import Result
@@ -164,10 +165,13 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         "best": [names[label] for label in assessed.best.tolist()],
     }
     added = {name: [values[code] for code in rows.units.tolist()] for name, values in added.items()}
-    table = replace(predictions.table, has_names=True)
-    are_arrays = predictions.roles.form == "lists" and (table.counts_from_0 or table.load_types is not None)
-    scores = predictions.roles.scores if are_arrays and out.suffix.lower() not in (".parquet", ".npz", ".pt") else ()
-    copy_table(table, out, partial(read.spread, added), left_out=scores)
+    roles, table = predictions.roles, replace(predictions.table, classes=rule.concern.classes)
+
+    def change(copied: ReadColumns) -> dict[str, Any]:
+        labels = {} if roles.label is None or not roles.called else {roles.label: named_labels(copied, roles)}
+        return labels | read.spread(added, copied)
+
+    copy_table(table, out, change, has_names=True, names=roles.usual_names())
     result = _evaluated(rule, rows, assessed.decision, predictions, out.name)
     return FileDecisions(len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note)
 

@@ -152,8 +152,9 @@ def _decisions(columns: OpenColumns) -> list[str]:
     If the true labels come from another file, a column named as labels counts as predicted labels.
     """
     known = named_as(columns.open, DECISIONS) or named_as(columns.open if columns.table.joined else [], LABELS)
-    named = columns.by_kind("text", "whole", among=known)
-    return [DECISION] if DECISION in named and columns.is_written else named
+    if columns.is_written and DECISION in known:  # even if all classes look like missing values, such as none
+        return [DECISION]
+    return columns.by_kind("text", "whole", among=known)
 
 
 def _labels_by_value(columns: OpenColumns, roles: Roles) -> list[str]:

@@ -1,10 +1,11 @@
 """Write trials in several formats, and copies of files with changed columns, such as normalised scores."""
 
 import csv
+import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -15,9 +16,18 @@ from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.delimited import SPACE
-from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.formats import check_names, open_table, open_text
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, RowIds, listed
+from mpcs_torch.evaluation.files.tables import (
+    DECIMAL_COMMA,
+    Column,
+    FileTable,
+    ReadColumns,
+    RowIds,
+    listed,
+    unnamed,
+    without_decimals,
+)
 from mpcs_torch.evaluation.files.trials import MISSING, PAIR, TrialTable, find_names, find_roles, in_words, read_columns
 from mpcs_torch.functional.detection.normalization import (
     CohortStatistics,
@@ -37,29 +47,69 @@ TABLES = (".csv", ".parquet", ".npz")
 """The formats that can store all columns of trials."""
 ARRAYS = (".npz", ".npy", ".pt", ".pth")
 OTHER_FORMATS = (".h5", ".hdf5", *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
+CLASSES = "classes"
+"""The name of the array of class names that is written beside arrays of scores."""
+QUOTE = '"'
+NO_CELL = ("#", "sep=", "{", "[", "\ufeff")
+"""What begins a comment, JSON or a byte order mark instead of a cell, unless it is in quotes."""
 Columns = dict[str, Any]
 """Columns by name, each an array or a list with one value per row."""
 
 
 def copy_table(
-    table: FileTable, out: Path, change: Callable[[ReadColumns], Columns], *, left_out: Sequence[str] = ()
+    table: FileTable,
+    out: Path,
+    change: Callable[[ReadColumns], Columns],
+    *,
+    has_names: bool = False,
+    names: Mapping[str, str] | None = None,
 ) -> None:
     """Copy a table to ``out``, and replace or add columns; all other columns keep their names, order and texts.
 
-    ``change`` takes all columns of ``table`` and returns the new columns. The columns ``left_out`` are not copied. The
-    suffix of ``out`` decides the format: parquet; npz or pt, if ``table`` is a file of arrays; or else text with the
-    delimiter of ``table``, and with a header if ``table`` has one. The file is written atomically.
+    The suffix of ``out`` decides the format: parquet; npz or pt, if ``table`` is a file of arrays, with class names; or
+    else text like that of ``table``. But white space between columns is written as tabs, and commas between decimal
+    commas as semicolons. The file is written atomically.
+
+    Args:
+        table: The table to copy.
+        out: The file to write.
+        change: Takes all columns of ``table``, and returns the columns that are new or changed, by name.
+        has_names: Whether text must have a header even if ``table`` has none.
+        names: What columns of a table without a header are called in a file with one. Default: "column 1" and so on.
     """
     check_copy(table, out)
-    read = table.read(table.names)
-    columns = read.columns
-    if table.load_types is not None:
+    suffix, read = out.suffix.lower(), table.read(table.names)
+    changed = change(read)
+    columns = {name: without_decimals(values) for name, values in read.columns.items()}
+    if suffix == ".parquet" and table.load_types is not None:
         columns = dict(zip(table.names, table.load_types().columns, strict=True))
-    kept = {name: columns[name] for name in table.names if name not in left_out}
-    changed = kept | dict(change(read))
-    text = partial(write_text, delimiter=table.delimiter, decimal=table.decimal, has_names=table.has_names)
-    write = WRITERS.get(out.suffix.lower(), text)
-    replace_whole(out, lambda file: write(file, changed))
+    elif suffix == ".parquet" and table.decimal == ",":
+        columns = {name: _with_points(read, name) for name in table.names}
+    elif suffix in ARRAYS:
+        columns = read.columns | ({CLASSES: [*table.classes]} if table.classes else {})
+    columns = columns | changed
+    has_names = has_names or table.has_names or suffix in WRITERS
+    if has_names and not table.has_names:
+        renamed = [(names or {}).get(name, name) for name in columns]
+        check_names(out, renamed)
+        columns = dict(zip(renamed, columns.values(), strict=True))
+    delimiter = "\t" if table.delimiter == SPACE else table.delimiter
+    delimiter = ";" if delimiter == table.decimal else delimiter
+    text = partial(write_text, path=out, delimiter=delimiter, decimal=table.decimal, has_names=has_names)
+    write = WRITERS.get(suffix, text)
+    replace_whole(out, lambda file: write(file, columns))
+
+
+def _with_points(read: ReadColumns, name: str) -> Column:
+    """Return a column of a file with decimal commas as numbers, if all its values are numbers and one has a comma."""
+    from pyarrow import compute
+
+    texts = read.columns[name]
+    has_comma = compute.any(compute.match_substring_regex(texts, DECIMAL_COMMA.pattern)).as_py()
+    if has_comma:
+        with suppress(PredictionsError):
+            return torch.from_numpy(read.numbers(name))
+    return texts
 
 
 def check_copy(table: FileTable, out: Path) -> None:
@@ -71,8 +121,7 @@ def check_copy(table: FileTable, out: Path) -> None:
 
 
 def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -> None:
-    values = {name: a.numpy() if isinstance(a, Tensor) else a.tolist() for name, a in columns.items()}
-    arrays = {name: np.asarray(each) for name, each in values.items()}
+    arrays = {name: _array(values) for name, values in columns.items()}
     if is_torch:
         saved = {name: a.tolist() if a.dtype.kind == "U" else torch.from_numpy(a) for name, a in arrays.items()}
         torch.save(saved, file)
@@ -81,6 +130,18 @@ def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     npy.write_array(member, array, allow_pickle=False)
+
+
+def _array(values: Column) -> "np.ndarray[Any, np.dtype[Any]]":
+    """Return a column as an array, with NaN for missing numbers and "" for missing texts."""
+    import pyarrow
+
+    if isinstance(values, Tensor | np.ndarray):
+        return values.numpy() if isinstance(values, Tensor) else values
+    column = values if isinstance(values, pyarrow.Array) else pyarrow.array(values)
+    if pyarrow.types.is_string(column.type):
+        return np.array(column.fill_null("").to_pylist())
+    return np.array(column.to_numpy(zero_copy_only=False))
 
 
 def write_parquet(file: BinaryIO, columns: Columns) -> None:
@@ -98,25 +159,66 @@ def write_parquet(file: BinaryIO, columns: Columns) -> None:
 
 
 def write_text(
-    file: BinaryIO, columns: Columns, *, delimiter: str = ",", decimal: str = ".", has_names: bool = True
+    file: BinaryIO, columns: Columns, *, path: Path, delimiter: str = ",", decimal: str = ".", has_names: bool = True
 ) -> None:
-    """Write columns as delimited text. If ``delimiter`` is a space, texts must not contain white space."""
+    """Write columns as delimited text that `open_table` reads as the same names and texts.
 
-    def cell(value: Any) -> str:
-        if value is None or value != value:
-            return ""
-        return repr(value).replace(".", decimal) if isinstance(value, float) else str(value)
-
-    lists = [values.tolist() if hasattr(values, "tolist") else values for values in columns.values()]
+    Raises:
+        PredictionsError: If `open_table` would read other names or texts. It names ``path``, the row and the column.
+    """
+    texts = {name: [_cell(value, decimal) for value in _values(column)] for name, column in columns.items()}
     header = ["" if name == f"Unnamed: {place}" else name for place, name in enumerate(columns)]
-    rows = [header] if has_names else []
-    rows += [list(map(cell, row)) for row in zip(*lists, strict=True)]
-    text = StringIO()
-    if delimiter == SPACE:
-        text.writelines(f"{' '.join(row)}\n" for row in rows)
-    else:
-        csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
-    file.write(text.getvalue().encode())
+    rows = [*([header] if has_names else []), *zip(*texts.values(), strict=True)]
+    must_quote = re.compile(f'[{delimiter}"\r\n]')
+    lines = (delimiter.join(_quoted_cells(row, must_quote)) for row in rows)
+    content = "".join(f"{line}\n" for line in lines).encode()
+    _check_read_back(path, content, texts, decimal=decimal, has_names=has_names)
+    file.write(content)
+
+
+def _values(column: Column) -> Sequence[Any]:
+    values: Sequence[Any] = column.tolist() if hasattr(column, "tolist") else column
+    return values
+
+
+def _cell(value: Any, decimal: str) -> str:
+    if value is None or value != value:
+        return ""
+    return repr(value).replace(".", decimal) if isinstance(value, float) else str(value)
+
+
+def _quoted_cells(row: Sequence[str], must_quote: re.Pattern[str]) -> list[str]:
+    """Return the cells of a row, those in quotes that readers would split, or take for a comment, JSON or no row."""
+    cells = [f'"{cell.replace(QUOTE, 2 * QUOTE)}"' if must_quote.search(cell) else cell for cell in row]
+    if row[0].startswith(NO_CELL) or [*row] == [""]:
+        cells[0] = f'"{row[0].replace(QUOTE, 2 * QUOTE)}"'
+    return cells
+
+
+def _check_read_back(
+    path: Path, content: bytes, texts: Mapping[str, list[str]], *, decimal: str, has_names: bool
+) -> None:
+    """Refuse ``content`` unless it is read as the columns ``texts``."""
+    import pyarrow
+
+    names = [*texts] if has_names else unnamed(len(texts))
+    advice = "write .parquet instead"
+    try:
+        table = open_text(path, content)
+        columns = table.load(table.names, (), None)
+    except (ValueError, csv.Error) as error:
+        raise PredictionsError(path, f"cannot be written as text that is readable ({error}): {advice}") from None
+    if [*table.names] != names or table.has_names != has_names:
+        but = f"these would be read as {listed(table.names)}"
+        raise PredictionsError(path, f"must have the columns {listed(names)}, but in text {but}: {advice}")
+    if table.decimal != decimal:
+        rule = f"must have numbers with the decimal mark {decimal!r}"
+        raise PredictionsError(path, f"{rule}, but {table.decimal!r} would be read: {advice}")
+    for name, (column, cells) in zip(names, zip(columns.values(), texts.values(), strict=True), strict=True):
+        if not column.equals(pyarrow.array(cells, pyarrow.string())):
+            row = next(row for row, cell in enumerate(column.to_pylist()) if cell != cells[row])
+            problem = f"must be {quoted(cells[row])}, but in text would be read as {quoted(column[row].as_py())}"
+            raise PredictionsError(path, f"{problem}: {advice}", row=row + 1, column=name)
 
 
 WRITERS: Mapping[str, Callable[[BinaryIO, Columns], None]] = {
@@ -153,7 +255,7 @@ def write_trials(path: str | Path, table: TrialTable, trials: str | Path | None 
     if path.suffix.lower() in TABLES:
         if trials is not None:
             raise PredictionsError(path, "holds the labels itself: a list of trials is only for text")
-        write = WRITERS.get(path.suffix.lower(), write_text)
+        write = WRITERS.get(path.suffix.lower(), partial(write_text, path=path))
         replace_whole(path, lambda file: write(file, columns))
         return []
     if trials is None or trials.resolve() == path.resolve():
@@ -167,11 +269,12 @@ def write_trials(path: str | Path, table: TrialTable, trials: str | Path | None 
         )
     RowIds.of(ReadColumns(path, columns), PAIR).check_different()
     for name in PAIR:
-        rule = "must have no white space in text"
-        _check_texts(trials, name, table.groups[name], rule, lambda text: text.split() == [text])
+        rule = "must have no white space and no quotes in text"
+        _check_texts(trials, name, table.groups[name], rule, lambda text: text.split() == [text] and QUOTE not in text)
     labels, scores = ({name: columns[name] for name in (*PAIR, last)} for last in ("label", "score"))
     text = partial(write_text, delimiter=SPACE, has_names=False)
-    replace_together({trials: lambda file: text(file, labels), path: lambda file: text(file, scores)})
+    of_labels, of_scores = partial(text, columns=labels, path=trials), partial(text, columns=scores, path=path)
+    replace_together({trials: of_labels, path: of_scores})
     return [name for name in table.groups if name not in PAIR]
 
 
@@ -232,8 +335,9 @@ def rewrite_scores(
     """
     table = open_table(path)
     roles = find_roles(table, options, has_label=None)
-    naming = find_names(table, roles, options, is_matched=False) if sides else []
-    pair = next((names for names in naming if len(names) == 2), ())
+    naming = find_names(table, roles, options, is_matched=False)
+    named_pair = next((names for names in naming if len(names) == 2), ())
+    pair = named_pair if sides else ()
     if sides and not pair:
         rule = "must name enrollment and test: name two columns with --id-column A,B"
         raise PredictionsError(path, f"{rule}; it has {listed(table.names)}")
@@ -247,7 +351,8 @@ def rewrite_scores(
         advance(read.rows)
         return {roles.score: change(-scores if options.lower_is_target else scores, *names).numpy()}
 
-    copy_table(table, out, changed)
+    usual = {roles.score: "score", roles.label: "label", **dict(zip(named_pair, PAIR, strict=False))}
+    copy_table(table, out, changed, names=usual)
     others = [name for name in table.names if name not in (roles.score, *pair)]
     return in_words(table, roles.score, pair, [], others, options)
 

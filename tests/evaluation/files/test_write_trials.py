@@ -71,7 +71,12 @@ def test_pairs_are_written_as_scores_and_a_list_of_trials(tmp_path: Path) -> Non
         ("s.txt", "k.csv", {}, "k.csv: names a format that is not written"),
         ("s.h5", "k.h5", {}, "s.h5: names a format that is not written: csv, parquet and npz, or text for both files"),
         ("s.txt", "k.txt", {"test": ODD}, "needs the columns ['enrollment', 'test'], but the trials have ['test']"),
-        ("s.txt", "k.txt", {"enrollment": ["a"] * 4, "test": ODD}, "column test: must have no white space in text"),
+        (
+            "s.txt",
+            "k.txt",
+            {"enrollment": ["a"] * 4, "test": ODD},
+            "test: must have no white space and no quotes in",
+        ),
         (
             "s.txt",
             "k.txt",
@@ -110,7 +115,7 @@ def test_no_file_is_replaced_if_one_fails(tmp_path: Path, monkeypatch: pytest.Mo
     [
         ("s.csv", 'b,score,a\n"1,5",0.50,\n x ,2,"""q"""\n', 'b,score,a,new\n"1,5",1.0,,7\n x ,4.0,"""q""",7\n'),
         ("s.tsv", "score\tid\n1\t01\n", "score\tid\tnew\n2.0\t01\t7\n"),
-        ("s.txt", "a  b 1\nc d 2.5\n", "a b 2.0 7\nc d 5.0 7\n"),
+        ("s.txt", "a  b 1\nc d 2.5\n", "a\tb\t2.0\t7\nc\td\t5.0\t7\n"),
         ("s.csv", "id;score\n0,5;1,5\n1,0;2\n", "id;score;new\n0,5;3,0;7\n1,0;4,0;7\n"),
     ],
 )
