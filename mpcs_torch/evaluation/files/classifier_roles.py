@@ -158,10 +158,29 @@ def _decisions(columns: OpenColumns) -> list[str]:
 
 
 def _labels_by_value(columns: OpenColumns, roles: Roles) -> list[str]:
-    """Return the columns of text whose values are all class names, except columns named as predicted labels."""
+    """Return the columns of text whose values are all class names, except columns named as predicted labels.
+
+    If the file has no header, also return columns that have numbers of classes.
+    """
     scores = {*roles.scores}
     texts = [name for name in columns.by_kind("text") if name not in scores and plain(name) not in DECISIONS]
-    return [name for name in texts if columns.texts(name) <= {*roles.classes}]
+    labels = [name for name in texts if columns.texts(name) <= {*roles.classes}]
+    if columns.table.has_names:
+        return labels
+    whole = [name for name in columns.by_kind("whole") if name not in scores]
+    return [*labels, *(name for name in whole if _are_numbers(columns, name, roles.classes))]
+
+
+def _are_numbers(columns: OpenColumns, name: str, classes: Sequence[str]) -> bool:
+    """Return whether the values of a column repeat, and are clearly numbers of classes: with 0, or from 1 to the last.
+
+    If the classes themselves are called by numbers, the values must be among these.
+    """
+    texts, size = columns.texts(name), len(classes)
+    from_0, from_1 = ({*map(str, range(first, first + size))} for first in (0, 1))
+    is_clear = ("0" in texts and texts <= from_0) or (str(size) in texts and texts <= from_1)
+    is_called = texts <= {*classes} or all(to_number(each) is None for each in classes)
+    return is_clear and is_called and len(texts) < len(columns.values[name])
 
 
 def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:

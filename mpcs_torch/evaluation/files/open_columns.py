@@ -58,7 +58,8 @@ class Roles(NamedTuple):
 
     def usual_names(self) -> dict[str, str]:
         """Return names by which these columns are recognized; for a file without a header that gets one."""
-        scores = self.classes if self.form == "columns" else ["scores" if self.form == "lists" else "score"]
+        single = ["scores" if self.form == "lists" else "score"]
+        scores = self.called or self.classes if self.form == "columns" else single
         names = dict(zip(self.scores, scores, strict=True))
         return names if self.label is None else {**names, self.label: "label"}
 

@@ -211,7 +211,7 @@ def text_of(lines: list[str]) -> str:
 @pytest.mark.parametrize(
     ("name", "header", "line"),
     [
-        ("s.csv", ["id,score,label"], '"a, b",{},{}'),
+        ("s.csv", ["id,score,label"], '"a,b",{},{}'),
         ("s.csv", ["score"], "{}"),
         ("s.txt", [], "{} {}"),
         ("s.txt", [], "one other {}"),
