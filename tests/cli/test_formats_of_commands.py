@@ -60,7 +60,9 @@ def arrays(columns: Columns) -> dict[str, "np.ndarray[Any, np.dtype[Any]]"]:
 
 
 def as_tensors(path: Path, columns: Columns) -> None:
-    torch.save({n: v if v.dtype.kind == "U" else torch.from_numpy(v) for n, v in arrays(columns).items()}, path)
+    torch.save(
+        {n: v.tolist() if v.dtype.kind == "U" else torch.from_numpy(v) for n, v in arrays(columns).items()}, path
+    )
 
 
 FORMATS: dict[str, Callable[[Path, Columns], object]] = {
@@ -75,6 +77,7 @@ FORMATS: dict[str, Callable[[Path, Columns], object]] = {
     "p.arrow": lambda path, columns: feather.write_feather(pyarrow.table(columns), str(path), "uncompressed"),
     "p.xlsx": as_xlsx,
     "p.npz": lambda path, columns: np.savez(path, **arrays(columns)),  # type: ignore[arg-type]
+    "p.pt": as_tensors,
 }
 OF_CLASSES = {
     "score": "score FILE --concern concern.yaml --json",

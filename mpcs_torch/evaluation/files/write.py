@@ -203,6 +203,10 @@ def _check_read_back(
 
     names = [*texts] if has_names else unnamed(len(texts))
     advice = "write .parquet instead"
+    if b"\0" in content:
+        places = ((row, name) for name, cells in texts.items() for row, cell in enumerate(cells) if "\0" in cell)
+        row, column = next(places)
+        raise PredictionsError(path, f"must have no zero character in text: {advice}", row=row + 1, column=column)
     try:
         table = open_text(path, content)
         columns = table.load(table.names, (), None)
@@ -214,10 +218,10 @@ def _check_read_back(
     if table.decimal != decimal:
         rule = f"must have numbers with the decimal mark {decimal!r}"
         raise PredictionsError(path, f"{rule}, but {table.decimal!r} would be read: {advice}")
-    for name, (column, cells) in zip(names, zip(columns.values(), texts.values(), strict=True), strict=True):
-        if not column.equals(pyarrow.array(cells, pyarrow.string())):
-            row = next(row for row, cell in enumerate(column.to_pylist()) if cell != cells[row])
-            problem = f"must be {quoted(cells[row])}, but in text would be read as {quoted(column[row].as_py())}"
+    for (name, values), cells in zip(columns.items(), texts.values(), strict=True):
+        if not values.equals(pyarrow.array(cells, pyarrow.string())):
+            row = next(row for row, value in enumerate(values.to_pylist()) if value != cells[row])
+            problem = f"must be {quoted(cells[row])}, but in text would be read as {quoted(values[row].as_py())}"
             raise PredictionsError(path, f"{problem}: {advice}", row=row + 1, column=name)
 
 

@@ -1,0 +1,245 @@
+"""What a command writes, the next command reads with the same values: all formats, and awkward names and cells."""
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+import torch
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern.checks import decision_numbers
+from mpcs_torch.errors import has_control
+from mpcs_torch.evaluation.decision_files import apply_rule, open_to_decide
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.learning import DecisionRule
+from tests.cli.test_cli import run
+from tests.cli.test_formats_of_commands import (
+    CLASSES,
+    FORMATS,
+    LABELS,
+    NAMES,
+    PROBS,
+    TRIALS,
+    Columns,
+    records,
+    text,
+    told,
+)
+from tests.cli.test_formats_of_commands import folder as folder
+
+ALL_FORMATS: dict[str, Callable[[Path, Columns], object]] = {
+    **FORMATS,
+    "bars.csv": lambda path, columns: path.write_text(text(columns, "|")),
+    "blanks.txt": lambda path, columns: path.write_text(text(columns, "   ")),
+    "tabs and commas.tsv": lambda path, columns: path.write_text(text(columns, "\t", comma=True)),
+    "blanks and commas.txt": lambda path, columns: path.write_text(text(columns, "  ", comma=True)),
+    "no header.csv": lambda path, columns: path.write_text(text(columns, header=False)),
+    "no header.txt": lambda path, columns: path.write_text(text(columns, " ", header=False)),
+    "numbers.csv": lambda path, columns: path.write_text(text(numbered(columns), header=False)),
+}
+"""All formats and dialects that are read: the function that writes columns to a file, by the name of the file."""
+CHAINS: dict[str, tuple[Columns, str, list[str]]] = {
+    "decide apply": (
+        CLASSES,
+        "decide apply rule.pt FILE --out OUT --overwrite",
+        ["score OUT --concern concern.yaml --json", "monitor rule.pt OUT --state STATE --limit dangerous<=0.9 --json"],
+    ),
+    "calibrate apply": (
+        CLASSES,
+        "calibrate apply cal.pt FILE --out OUT --overwrite",
+        ["score OUT --classes cat,dog,owl --json"],
+    ),
+    "calibrate apply (trials)": (
+        TRIALS,
+        "calibrate apply pav.pt FILE --out OUT --overwrite",
+        ["detect OUT --llr --json"],
+    ),
+    "normalize": (
+        TRIALS,
+        "normalize FILE --cohort cohort.txt --method z --out OUT --overwrite",
+        ["detect OUT --json", "normalize OUT --cohort cohort.txt --method z --out again.csv --overwrite"],
+    ),
+    "convert": (TRIALS, "convert FILE OUT --overwrite", ["detect OUT --json"]),
+}
+"""The columns of a file, the command that writes another file, and the commands that read this file next."""
+
+
+def numbered(columns: Columns) -> Columns:
+    """Return columns whose labels are numbers of the classes, or 1 for targets."""
+    numbers = {"target": 1, "nontarget": 0, **{name: number for number, name in enumerate(NAMES)}}
+    return columns | {"label": [numbers[label] for label in columns["label"]]}
+
+
+def values(result: Any) -> Any:
+    """Return the results of a command that are numbers, without those that name a file or a class."""
+    names = ("metrics", "alarms", "rows", "counts")
+    return {name: value for name, value in result.items() if name in names}
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("name", ALL_FORMATS)
+def test_a_written_file_is_read_by_the_next_command_as_that_of_csv(
+    name: str, chain: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    columns, command, next_commands = CHAINS[chain]
+    outs = ["out.csv", "out.parquet", *(f"out{end}" for end in (".tsv", ".txt", ".npz", ".pt") if name.endswith(end))]
+    if chain == "convert":
+        outs = ["out.csv", "out.parquet", "out.npz"]
+    results = []
+    for source, out in (("p.csv", "out.csv"), *((name, each) for each in outs)):
+        ALL_FORMATS[source](folder / source, columns)
+        (folder / "log.state").unlink(missing_ok=True)
+        for words in (command, *next_commands):
+            capsys.readouterr()
+            filled = {"FILE": source, "OUT": out, "STATE": "log.state"}
+            assert run(*(filled.get(word, word) for word in words.split())) == 0, (out, capsys.readouterr().err)
+            results.append(values(told(capsys.readouterr().out)))
+    count = 1 + len(next_commands)
+    assert any(results[:count])
+    for start in range(count, len(results), count):
+        assert_equal(results[start + 1 : start + count], results[1:count])
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    """Assert that two results have the same names and, up to rounding, the same numbers."""
+    if isinstance(other, dict):
+        assert one.keys() == other.keys()
+        one, other = [*one.values()], [*other.values()]
+    if isinstance(other, list):
+        for pair in zip(one, other, strict=True):
+            assert_equal(*pair)
+    else:
+        assert one == (pytest.approx(other, abs=1e-6, nan_ok=True) if isinstance(other, float) else other)
+
+
+ORDINARY = ["", "a", "night owl", "a,b", "a;b", "a|b", "a\tb", 'say "hi"', "it's", "two\nlines", "a\r\nb", "\r", " x "]
+ORDINARY += [
+    "# 1",
+    "sep=;",
+    "été",
+    "雪",
+    "NA",
+    "none",
+    "0,5",
+    "1.5",
+    "007",
+    "1e5",
+    "[1, 2]",
+    '{"a": 1}',
+    "=1+1",
+    "True",
+]
+CLASS_NAMES = [
+    "night owl",
+    "a,b",
+    "a;b",
+    "a|b",
+    'say "hi"',
+    "it's",
+    "# 1",
+    "sep=;",
+    "été",
+    "雪",
+    "NA",
+    "none",
+    "[x]",
+    "red",
+]
+AWKWARD = st.text(st.sampled_from("ab 0.,;|\t\"'#=[{\r\n\0\ufeffé雪"), max_size=6)
+ROWS = 8
+INPUTS = ["jsonl", "parquet", *",;\t|"]
+
+
+def write_input(folder: Path, form: str, columns: Columns) -> Path:
+    """Write columns in a form: as JSON lines, parquet, or text with a delimiter and quotes."""
+    path = folder / f"in.{form if form in ('jsonl', 'parquet') else 'txt'}"
+    if form == "jsonl":
+        path.write_text("\n".join(map(json.dumps, records(columns))))
+    elif form == "parquet":
+        parquet.write_table(pyarrow.table(columns), path)
+    else:
+        with path.open("w", newline="") as file:
+            rows = csv.writer(file, delimiter=form, quoting=csv.QUOTE_ALL)
+            rows.writerows([[*columns], *zip(*columns.values(), strict=True)])
+    return path
+
+
+def decided_and_read(folder: Path, form: str, cells: Sequence[str], names: Sequence[str], column: str) -> str:
+    """Decide for a file with ``cells`` and classes ``names``, read the copies, and compare.
+
+    Return the error if text was refused, else "".
+    """
+    labels = [names[row % 3] for row in range(ROWS)]
+    columns: Columns = {column: [*cells], "label": labels, "note": [*cells][::-1]}
+    columns |= {name: PROBS[:ROWS, place].tolist() for place, name in enumerate(names)}
+    source = write_input(folder, form, columns)
+    rule = DecisionRule(ConcernSpec(list(names), weights=[[0, 1, 5], [1, 0, 1], [3, 1, 0]], refer=0.4))
+    labels_of_fit = torch.tensor([NAMES.index(label) for label in LABELS[ROWS:]])
+    rule.fit(torch.from_numpy(PROBS[ROWS:]).clamp(min=1e-6).log(), labels_of_fit)
+    try:
+        inner = open_to_decide(rule, source, ReadOptions())
+        inner.logits()
+    except PredictionsError:
+        return "unread"
+    read = []
+    before = {name: inner.table.read([name]).columns[name].to_pylist() for name in inner.table.names}
+    for suffix in (".parquet", ".csv"):
+        out = folder / f"out{suffix}"
+        out.unlink(missing_ok=True)
+        try:
+            apply_rule(rule, inner, out, lambda rows: None)
+        except PredictionsError as error:
+            assert (suffix, out.exists()) == (".csv", False)
+            return str(error)
+        table, answers = open_table(out), decision_numbers(names)
+        for name, wanted in before.items():
+            assert [each or "" for each in map(as_text, table.read([name]).columns[name].to_pylist())] == [
+                each or "" for each in map(as_text, wanted)
+            ]
+        rows = Predictions(out, ReadOptions(), class_names=names, decisions=answers).rows()
+        read.append((rows.scores.tolist(), rows.target.tolist()))
+    assert read[0] == read[1]
+    return ""
+
+
+def as_text(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(INPUTS),
+    st.lists(st.sampled_from(ORDINARY), min_size=ROWS, max_size=ROWS),
+    st.lists(st.sampled_from(CLASS_NAMES), min_size=3, max_size=3, unique=True),
+    st.sampled_from(["id", "file name", "a;b", "étage", 'the "id"']),
+)
+def test_ordinary_cells_are_read_back(
+    tmp_path: Path, form: str, cells: list[str], names: list[str], column: str
+) -> None:
+    assert decided_and_read(tmp_path, form, cells, names, column) == ""
+
+
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(INPUTS[:2]),
+    st.lists(AWKWARD, min_size=ROWS, max_size=ROWS),
+    st.lists(AWKWARD.filter(lambda name: name.strip() and not has_control(name)), min_size=3, max_size=3, unique=True),
+    AWKWARD.filter(lambda name: name and not has_control(name)),
+)
+@example("jsonl", ["\0"] * ROWS, NAMES, "id")
+@example("parquet", ["a"] * ROWS, NAMES, " id ")
+def test_awkward_cells_are_read_back_or_refused(
+    tmp_path: Path, form: str, cells: list[str], names: list[str], column: str
+) -> None:
+    error = decided_and_read(tmp_path, form, cells, names, column)
+    assert error in ("", "unread") or "write .parquet instead" in error
