@@ -21,7 +21,7 @@ from mpcs_torch.evaluation.files.open_columns import named_labels
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, naming_file
 from mpcs_torch.evaluation.files.tables import ReadColumns
-from mpcs_torch.evaluation.files.words import WRITTEN
+from mpcs_torch.evaluation.files.words import LABELS, WRITTEN, named_as
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
@@ -135,7 +135,12 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
     clash = next((name for name in WRITTEN if name in table.names), None)
     if clash is not None:
         raise PredictionsError(path, f"has a column {quoted(clash)}, which decisions are written to: rename it")
-    return Predictions(path, reading, class_names=rule.concern.classes, needs_labels=False, table=table)
+    predictions = Predictions(path, reading, class_names=rule.concern.classes, needs_labels=False, table=table)
+    others = named_as(table.names, LABELS) if predictions.table.joined else []
+    if others:
+        problem = f"has a column {quoted(others[0])}, which is read as labels beside decisions, but --labels has others"
+        raise PredictionsError(path, f"{problem}: rename it")
+    return predictions
 
 
 def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance: Advance) -> FileDecisions:

@@ -20,6 +20,7 @@ from mpcs_torch.evaluation.decision_files import apply_rule, open_to_decide
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.words import WRITTEN
 from mpcs_torch.learning import DecisionRule
 from tests.cli.test_cli import run
 from tests.cli.test_formats_of_commands import (
@@ -85,6 +86,7 @@ def values(result: Any) -> Any:
     return {name: value for name, value in result.items() if name in names}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", CHAINS)
 @pytest.mark.parametrize("name", ALL_FORMATS)
 def test_a_written_file_is_read_by_the_next_command_as_that_of_csv(
@@ -120,6 +122,36 @@ def assert_equal(one: Any, other: Any) -> None:
             assert_equal(*pair)
     else:
         assert one == (pytest.approx(other, abs=1e-6, nan_ok=True) if isinstance(other, float) else other)
+
+
+def test_decisions_that_look_like_missing_values_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("concern.yaml").write_text("classes: [none, crack]\nweights: [[0, 1], [1, 0]]\n")
+    rows = [f"{label},{1 - crack},{crack}\n" for label, crack in (("none", 0.25), ("crack", 0.75), ("none", 0.375)) * 9]
+    Path("dev.csv").write_text("label,none,crack\n" + "".join(rows))
+    Path("new.csv").write_text("label,none,crack\n" + "none,0.9375,0.0625\n" * 9)
+    assert run("decide", "fit", "dev.csv", "--concern", "concern.yaml", "--out", "rule.pt") == 0
+    assert run("decide", "apply", "rule.pt", "new.csv", "--out", "decided.csv") == 0
+    capsys.readouterr()
+    assert run("score", "decided.csv", "--concern", "concern.yaml", "--json") == 0
+    assert told(capsys.readouterr().out)["metrics"]["accuracy"] == 1
+
+
+def test_labels_of_another_file_are_copied_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    FORMATS["p.csv"](folder / "scores.csv", {name: CLASSES[name] for name in NAMES})
+    FORMATS["p.csv"](folder / "labels.csv", {"label": CLASSES["label"]})
+    for verb, artifact, source in (("calibrate", "cal.pt", "scores.csv"), ("decide", "rule.pt", "scores.csv")):
+        assert run(verb, "apply", artifact, source, "--labels", "labels.csv", "--out", f"{verb}.csv") == 0
+    assert open_table(folder / "calibrate.csv").names == NAMES
+    assert open_table(folder / "decide.csv").names == [*NAMES, "label", *WRITTEN]
+    FORMATS["p.csv"](folder / "both.csv", CLASSES)
+    assert run("decide", "apply", "rule.pt", "both.csv", "--labels", "labels.csv", "--out", "other.csv") == 2
+    assert "has a column 'label', which is read as labels beside decisions" in capsys.readouterr().err
 
 
 ORDINARY = ["", "a", "night owl", "a,b", "a;b", "a|b", "a\tb", 'say "hi"', "it's", "two\nlines", "a\r\nb", "\r", " x "]

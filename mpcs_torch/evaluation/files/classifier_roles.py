@@ -237,7 +237,7 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
         raise PredictionsError(other.path, "has no rows")
     added = dict(zip(groups, groups, strict=True))
     for class_name, name in of_class.items():
-        joined = name if other.has_names or len(other.names) > 1 else "labels"
+        joined = name if other.has_names else "labels"
         while joined in table.names:
             joined += f" of {other.path.name}"
         added[joined] = name
