@@ -83,18 +83,13 @@ OF_CLASSES = {
     "score": "score FILE --concern concern.yaml --json",
     "explore": "explore FILE --concern concern.yaml --out page.html --overwrite",
     "decide fit": "decide fit FILE --concern concern.yaml --out new.pt --overwrite --json",
-    "decide apply": "decide apply rule.pt FILE --out decided.csv --overwrite --json",
     "calibrate fit": "calibrate fit FILE --method temperature --out new.pt --overwrite --json",
-    "calibrate apply": "calibrate apply cal.pt FILE --out calibrated.csv --overwrite",
     "calibrate priors": "calibrate priors FILE FILE --concern concern.yaml --json",
 }
 OF_DECISIONS = {"monitor": "monitor rule.pt FILE --state NAME.state --limit dangerous<=0.9 --json"}
 OF_TRIALS = {
     "detect": "detect FILE --json",
     "calibrate fit": "calibrate fit FILE --method logistic --out new.pt --overwrite --json",
-    "calibrate apply": "calibrate apply pav.pt FILE --out calibrated.csv --overwrite",
-    "convert": "convert FILE converted.csv --overwrite",
-    "normalize": "normalize FILE --cohort cohort.txt --method z --out normalized.csv --overwrite",
 }
 
 

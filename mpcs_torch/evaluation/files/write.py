@@ -1,11 +1,11 @@
 """Write trials in several formats, and copies of files with changed columns, such as normalised scores."""
 
 import csv
-import re
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -49,9 +49,6 @@ ARRAYS = (".npz", ".npy", ".pt", ".pth")
 OTHER_FORMATS = (".h5", ".hdf5", *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
 CLASSES = "classes"
 """The name of the array of class names that is written beside arrays of scores."""
-QUOTE = '"'
-NO_CELL = ("#", "sep=", "{", "[", "\ufeff")
-"""What begins a comment, JSON or a byte order mark instead of a cell, unless it is in quotes."""
 Columns = dict[str, Any]
 """Columns by name, each an array or a list with one value per row."""
 
@@ -166,19 +163,21 @@ def write_text(
     Raises:
         PredictionsError: If `open_table` would read other names or texts. It names ``path``, the row and the column.
     """
-    texts = {name: [_cell(value, decimal) for value in _values(column)] for name, column in columns.items()}
+    lists = {name: values.tolist() if hasattr(values, "tolist") else values for name, values in columns.items()}
+    texts = {name: [_cell(value, decimal) for value in values] for name, values in lists.items()}
     header = ["" if name == f"Unnamed: {place}" else name for place, name in enumerate(columns)]
     rows = [*([header] if has_names else []), *zip(*texts.values(), strict=True)]
-    must_quote = re.compile(f'[{delimiter}"\r\n]')
-    lines = (delimiter.join(_quoted_cells(row, must_quote)) for row in rows)
-    content = "".join(f"{line}\n" for line in lines).encode()
-    _check_read_back(path, content, texts, decimal=decimal, has_names=has_names)
-    file.write(content)
-
-
-def _values(column: Column) -> Sequence[Any]:
-    values: Sequence[Any] = column.tolist() if hasattr(column, "tolist") else column
-    return values
+    fault = None
+    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL):  # in quotes, no cell begins a comment or ends a line
+        text = StringIO()
+        csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\n").writerows(rows)
+        content = text.getvalue().encode()
+        fault = _fault(path, content, texts, decimal=decimal, has_names=has_names)
+        if fault is None:
+            file.write(content)
+            return
+    assert fault is not None
+    raise fault
 
 
 def _cell(value: Any, decimal: str) -> str:
@@ -187,42 +186,30 @@ def _cell(value: Any, decimal: str) -> str:
     return repr(value).replace(".", decimal) if isinstance(value, float) else str(value)
 
 
-def _quoted_cells(row: Sequence[str], must_quote: re.Pattern[str]) -> list[str]:
-    """Return the cells of a row, those in quotes that readers would split, or take for a comment, JSON or no row."""
-    cells = [f'"{cell.replace(QUOTE, 2 * QUOTE)}"' if must_quote.search(cell) else cell for cell in row]
-    if row[0].startswith(NO_CELL) or [*row] == [""]:
-        cells[0] = f'"{row[0].replace(QUOTE, 2 * QUOTE)}"'
-    return cells
-
-
-def _check_read_back(
+def _fault(
     path: Path, content: bytes, texts: Mapping[str, list[str]], *, decimal: str, has_names: bool
-) -> None:
-    """Refuse ``content`` unless it is read as the columns ``texts``."""
+) -> PredictionsError | None:
+    """Return an error about the first name or cell of ``texts`` that is read differently from ``content``, or None."""
     import pyarrow
 
-    names = [*texts] if has_names else unnamed(len(texts))
-    advice = "write .parquet instead"
+    names, advice = [*texts] if has_names else unnamed(len(texts)), "write .parquet instead"
     if b"\0" in content:
-        places = ((row, name) for name, cells in texts.items() for row, cell in enumerate(cells) if "\0" in cell)
-        row, column = next(places)
-        raise PredictionsError(path, f"must have no zero character in text: {advice}", row=row + 1, column=column)
+        row, name = next((row, name) for name in texts for row, cell in enumerate(texts[name]) if "\0" in cell)
+        return PredictionsError(path, f"text cannot hold a zero character: {advice}", row=row + 1, column=name)
     try:
         table = open_text(path, content)
         columns = table.load(table.names, (), None)
     except (ValueError, csv.Error) as error:
-        raise PredictionsError(path, f"cannot be written as text that is readable ({error}): {advice}") from None
-    if [*table.names] != names or table.has_names != has_names:
-        but = f"these would be read as {listed(table.names)}"
-        raise PredictionsError(path, f"must have the columns {listed(names)}, but in text {but}: {advice}")
-    if table.decimal != decimal:
-        rule = f"must have numbers with the decimal mark {decimal!r}"
-        raise PredictionsError(path, f"{rule}, but {table.decimal!r} would be read: {advice}")
+        return PredictionsError(path, f"text could not be read again ({error}): {advice}")
+    if ([*table.names], table.decimal) != (names, decimal):
+        read = f"{listed(table.names)}, with the decimal mark {table.decimal!r}"
+        return PredictionsError(path, f"in text, the columns {listed(names)} would be read as {read}: {advice}")
     for (name, values), cells in zip(columns.items(), texts.values(), strict=True):
         if not values.equals(pyarrow.array(cells, pyarrow.string())):
             row = next(row for row, value in enumerate(values.to_pylist()) if value != cells[row])
-            problem = f"must be {quoted(cells[row])}, but in text would be read as {quoted(values[row].as_py())}"
-            raise PredictionsError(path, f"{problem}: {advice}", row=row + 1, column=name)
+            problem = f"in text, {quoted(cells[row])} would be read as {quoted(values[row].as_py())}: {advice}"
+            return PredictionsError(path, problem, row=row + 1, column=name)
+    return None
 
 
 WRITERS: Mapping[str, Callable[[BinaryIO, Columns], None]] = {
@@ -274,7 +261,7 @@ def write_trials(path: str | Path, table: TrialTable, trials: str | Path | None 
     RowIds.of(ReadColumns(path, columns), PAIR).check_different()
     for name in PAIR:
         rule = "must have no white space and no quotes in text"
-        _check_texts(trials, name, table.groups[name], rule, lambda text: text.split() == [text] and QUOTE not in text)
+        _check_texts(trials, name, table.groups[name], rule, lambda text: text.split() == [text] and '"' not in text)
     labels, scores = ({name: columns[name] for name in (*PAIR, last)} for last in ("label", "score"))
     text = partial(write_text, delimiter=SPACE, has_names=False)
     of_labels, of_scores = partial(text, columns=labels, path=trials), partial(text, columns=scores, path=path)

@@ -124,7 +124,7 @@ def test_no_file_is_replaced_if_one_fails(tmp_path: Path, monkeypatch: pytest.Mo
         ("s.csv", "id;score\n0,5;1,5\n1,0;2\n", "id;score;new\n0,5;3,0;7\n1,0;4,0;7\n"),
         ("s.txt", "id  score\n0,5  1,5\n1,0  2\n", "id\tscore\tnew\n0,5\t3,0\t7\n1,0\t4,0\t7\n"),
         ("s.csv", 'id,score\na,"0,5"\nb,"0,25"\n', "id;score;new\na;1,0;7\nb;0,5;7\n"),
-        ("s.csv", 'note,score\n"a\rb",1\n"# 1",2\n', 'note,score,new\n"a\rb",2.0,7\n"# 1",4.0,7\n'),
+        ("s.csv", 'note,score\n"a\rb",1\n"# 1",2\n', '"note","score","new"\n"a\rb","2.0","7"\n"# 1","4.0","7"\n'),
     ],
 )
 def test_a_copy_keeps_texts_names_order_and_dialect(tmp_path: Path, name: str, content: str, expected: str) -> None:
@@ -175,8 +175,16 @@ def test_arrays_are_written_with_the_names_of_their_classes(tmp_path: Path, suff
     ("columns", "row", "column"),
     [
         ({"id": ["a", "b\0"], "score": [0.5, 1.5]}, "row 2, ", "column id: "),
-        ({" id ": ["a", "b"], "score": [0.5, 1.5]}, "", "must have the columns  id , score, new, but in text"),
-        ({"1": [0.5, 1.5], "2.5": [0.5, 1.5]}, "", "must have the columns 1, 2.5, new, but in text"),
+        (
+            {" id ": ["a", "b"], "score": [0.5, 1.5]},
+            "",
+            "in text, the columns  id , score, new would be read as id",
+        ),
+        (
+            {"1": [0.5, 1.5], "2.5": [0.5, 1.5]},
+            "",
+            "in text, the columns 1, 2.5, new would be read as column 1",
+        ),
         (
             {"id": ["a", "b" * csv.field_size_limit() * 2], "score": [0.5, 1.5]},
             "",
