@@ -136,8 +136,8 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
     if clash is not None:
         raise PredictionsError(path, f"has a column {quoted(clash)}, which decisions are written to: rename it")
     predictions = Predictions(path, reading, class_names=rule.concern.classes, needs_labels=False, table=table)
-    others = named_as(table.names, LABELS) if predictions.table.joined else []
-    if others:
+    others = named_as([name for name in table.names if name not in reading.columns], LABELS)
+    if others and predictions.table.joined:
         problem = f"has a column {quoted(others[0])}, which is read as labels beside decisions, but --labels has others"
         raise PredictionsError(path, f"{problem}: rename it")
     return predictions
@@ -148,7 +148,8 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
 
     The column ``decision`` is added, and four columns about the best class, the one with the lowest expected cost.
     ``best`` is its name, ``risk`` the probability that deciding for it is a dangerous error, and ``cost`` its expected
-    cost. ``reason`` says why it is not the decision, or is empty. Arrays of scores (N, C) are not copied to text files.
+    cost. ``reason`` says why it is not the decision, or is empty. Labels that the file calls differently, such as by
+    numbers, become names of classes.
 
     Warns:
         EvaluationWarning: If the rule was fitted to some of the labelled rows.

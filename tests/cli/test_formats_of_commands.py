@@ -60,9 +60,14 @@ def arrays(columns: Columns) -> dict[str, "np.ndarray[Any, np.dtype[Any]]"]:
 
 
 def as_tensors(path: Path, columns: Columns) -> None:
-    torch.save(
-        {n: v.tolist() if v.dtype.kind == "U" else torch.from_numpy(v) for n, v in arrays(columns).items()}, path
-    )
+    tensors = {"index": torch.arange(ROWS)}  # a file of texts alone is not one of tensors
+    texts = dict[str, list[str]]()
+    for name, values in arrays(columns).items():
+        if values.dtype.kind == "U":
+            texts[name] = values.tolist()
+        else:
+            tensors[name] = torch.from_numpy(values)
+    torch.save(texts | tensors, path)
 
 
 FORMATS: dict[str, Callable[[Path, Columns], object]] = {

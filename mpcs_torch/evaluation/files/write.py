@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from io import StringIO
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -76,15 +77,7 @@ def copy_table(
     """
     check_copy(table, out)
     suffix, read = out.suffix.lower(), table.read(table.names)
-    changed = change(read)
-    columns = {name: without_decimals(values) for name, values in read.columns.items()}
-    if suffix == ".parquet" and table.load_types is not None:
-        columns = dict(zip(table.names, table.load_types().columns, strict=True))
-    elif suffix == ".parquet" and table.decimal == ",":
-        columns = {name: _with_points(read, name) for name in table.names}
-    elif suffix in ARRAYS:
-        columns = read.columns | ({CLASSES: [*table.classes]} if table.classes else {})
-    columns = columns | changed
+    columns = _columns_for(suffix, table, read) | change(read)
     has_names = has_names or table.has_names or suffix in WRITERS
     if has_names and not table.has_names:
         renamed = [(names or {}).get(name, name) for name in columns]
@@ -95,6 +88,19 @@ def copy_table(
     text = partial(write_text, path=out, delimiter=delimiter, decimal=table.decimal, has_names=has_names)
     write = WRITERS.get(suffix, text)
     replace_whole(out, lambda file: write(file, columns))
+
+
+def _columns_for(suffix: str, table: FileTable, read: ReadColumns) -> Columns:
+    """Return the columns of ``table`` with the types that they get in a format: those of the file, or as read."""
+    if suffix == ".parquet" and table.load_types is not None:
+        return dict(zip(table.names, table.load_types().columns, strict=True))
+    if suffix == ".parquet" and table.decimal == ",":
+        return {name: _with_points(read, name) for name in table.names}
+    if suffix in ARRAYS and table.classes:
+        return {CLASSES: [*table.classes], **read.columns}
+    if suffix in WRITERS:
+        return read.columns
+    return {name: without_decimals(values) for name, values in read.columns.items()}
 
 
 def _with_points(read: ReadColumns, name: str) -> Column:
@@ -167,17 +173,19 @@ def write_text(
     texts = {name: [_cell(value, decimal) for value in values] for name, values in lists.items()}
     header = ["" if name == f"Unnamed: {place}" else name for place, name in enumerate(columns)]
     rows = [*([header] if has_names else []), *zip(*texts.values(), strict=True)]
-    fault = None
-    for quoting in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL):  # in quotes, no cell begins a comment or ends a line
-        text = StringIO()
-        csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\n").writerows(rows)
-        content = text.getvalue().encode()
-        fault = _fault(path, content, texts, decimal=decimal, has_names=has_names)
-        if fault is None:
-            file.write(content)
-            return
-    assert fault is not None
-    raise fault
+    fault_of = partial(_fault, path, texts, decimal=decimal, has_names=has_names)
+    content = _encoded(rows, delimiter, csv.QUOTE_MINIMAL)
+    if fault_of(content) is not None:
+        content = _encoded(rows, delimiter, csv.QUOTE_ALL)  # in quotes, no cell begins a comment or ends a line
+        if (fault := fault_of(content)) is not None:
+            raise fault
+    file.write(content)
+
+
+def _encoded(rows: Sequence[Sequence[str]], delimiter: str, quoting: Literal[0, 1]) -> bytes:
+    text = StringIO()
+    csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
 
 
 def _cell(value: Any, decimal: str) -> str:
@@ -187,7 +195,7 @@ def _cell(value: Any, decimal: str) -> str:
 
 
 def _fault(
-    path: Path, content: bytes, texts: Mapping[str, list[str]], *, decimal: str, has_names: bool
+    path: Path, texts: Mapping[str, list[str]], content: bytes, *, decimal: str, has_names: bool
 ) -> PredictionsError | None:
     """Return an error about the first name or cell of ``texts`` that is read differently from ``content``, or None."""
     import pyarrow
@@ -206,9 +214,10 @@ def _fault(
         return PredictionsError(path, f"in text, the columns {listed(names)} would be read as {read}: {advice}")
     for (name, values), cells in zip(columns.items(), texts.values(), strict=True):
         if not values.equals(pyarrow.array(cells, pyarrow.string())):
-            row = next(row for row, value in enumerate(values.to_pylist()) if value != cells[row])
-            problem = f"in text, {quoted(cells[row])} would be read as {quoted(values[row].as_py())}: {advice}"
-            return PredictionsError(path, problem, row=row + 1, column=name)
+            pairs = enumerate(zip_longest(cells, values.to_pylist()), start=1)
+            row, (cell, read) = next((row, pair) for row, pair in pairs if pair[0] != pair[1])
+            problem = f"in text, {quoted(cell)} would be read as {quoted(read)}: {advice}"
+            return PredictionsError(path, problem, row=row, column=name)
     return None
 
 

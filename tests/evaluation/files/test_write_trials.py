@@ -15,7 +15,7 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import FileTable
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
-from mpcs_torch.evaluation.files.write import copy_table, write_trials
+from mpcs_torch.evaluation.files.write import copy_table, write_text, write_trials
 from mpcs_torch.functional.inputs.groups import Groups
 
 ODD = ['a,"b"', "Änn", "two\nlines", " x "]
@@ -202,6 +202,13 @@ def test_what_text_cannot_hold_is_an_error_that_names_another_format(
     assert not (tmp_path / "out.csv").exists()
     read = open_table(copied(table, tmp_path / "out.parquet")).read(table.names)
     assert {name: values.to_pylist() for name, values in read.columns.items()} == columns
+
+
+def test_a_single_column_keeps_empty_cells_and_line_ends(tmp_path: Path) -> None:
+    path, cells = tmp_path / "out.csv", ["a", "\r", "", "\r\n", "# 1"]
+    with path.open("wb") as file:
+        write_text(file, {"note": cells}, path=path)
+    assert open_table(path).read(["note"]).columns["note"].to_pylist() == cells
 
 
 def test_columns_without_names_get_usual_names_in_a_format_that_has_names(tmp_path: Path) -> None:
