@@ -192,6 +192,8 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
         StateError: If ``state`` cannot be saved, or cannot be loaded again; no file remains.
         OSError: If the file cannot be written.
     """
+    if state is None:
+        raise StateError("state must be what to save, such as model.state_dict, but is None.")
     try:
         leaves = list(_leaves(state))
     except RecursionError:

@@ -63,6 +63,9 @@ class SelectionRule:
     ties: str = "first"
 
     def __post_init__(self) -> None:
+        for argument in ("directions", "within", "at_most", "at_least"):
+            values = getattr(self, argument)
+            require(isinstance(values, Mapping), f"{argument} must map names of metrics to values", quoted(values))
         resolved = {name: _direction(name, given) for name, given in self.directions.items()}
         object.__setattr__(self, "directions", resolved)
         if self.by not in resolved:
