@@ -72,12 +72,18 @@ class CheckpointCallback:
     def __init__(
         self, selector_or_folder: CheckpointSelector | str | Path, rule: SelectionRule | None = None, **options: Any
     ) -> None:
-        self.selector = make_selector(selector_or_folder, rule, options)
+        self.use(make_selector(selector_or_folder, rule, options))
 
     _has_recorded = _has_recorded_earlier = False
     """Whether this callback has recorded epochs of this training, and of an earlier one."""
     _is_new = True
     """Whether this training does not continue another one, which may have nothing left to do."""
+
+    def use(self, selector: CheckpointSelector) -> None:
+        """Record the next training with ``selector``, which may be another one than before."""
+        if selector is not getattr(self, "selector", None):
+            self.selector = selector
+            self._has_recorded = self._has_recorded_earlier = False
 
     def begin_training(self, *, is_new: bool) -> None:
         """Begin a training: ``is_new`` if it starts with the first step, and does not continue an earlier one.

@@ -204,8 +204,7 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         if self._restarts:
             folder /= f"restart-{self._restarts}"
         if folder != self.selector.folder:
-            self.selector = first.renewed(folder)
-            self._has_recorded = self._has_recorded_earlier = False
+            self.use(first.renewed(folder))
         self.begin_training(is_new=state.global_step == 0 and not begins_again)
 
     def on_train_end(self, *_: Any, **__: Any) -> None:

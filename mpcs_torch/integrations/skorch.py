@@ -86,7 +86,7 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
         """Create the selector if the net was initialized."""
         if self._is_initialized:
             options = {name: getattr(self, name) for name in self._option_names_}
-            self.selector = make_selector(self.selector_or_folder, self.rule, options)
+            self.use(make_selector(self.selector_or_folder, self.rule, options))
             self._is_initialized = False
         self._begins = True
 

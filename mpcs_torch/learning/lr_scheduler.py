@@ -22,9 +22,26 @@ class RepeatedStepError(MpcsError, RuntimeError):
 SETTINGS = ("power", "reference", "lowest", "highest", "smoothing", "warmup_steps", "sets_rates", "min_lrs")
 PROGRESS = ("score", "factor", "reason", "last_epoch", "_last_lr")
 """The attributes in `MPCSLR.state_dict` besides the settings."""
-REFERENCE, SCORE, FACTOR = "initial_score", "last_score", "last_factor"
-"""The keys in the optimizer's first parameter group under which the reference, the smoothed score and the factor are
-stored. Like ``initial_lr``, they are saved with the optimizer, so that a scheduler that is created anew continues."""
+
+
+class _Stored:
+    """A number that is stored in the optimizer's first parameter group, like ``initial_lr``.
+
+    It is saved with the optimizer, so that a scheduler that is created anew continues.
+    """
+
+    def __init__(self, key: str, default: float | None = None) -> None:
+        self.key, self.default = key, default
+
+    def __get__(self, scheduler: "MPCSLR", _: type) -> Any:
+        stored = scheduler.optimizer.param_groups[0].get(self.key, self.default)
+        return None if stored is None else float(stored)
+
+    def __set__(self, scheduler: "MPCSLR", value: float | None) -> None:
+        if value is None:
+            scheduler.optimizer.param_groups[0].pop(self.key, None)
+        else:
+            scheduler.optimizer.param_groups[0][self.key] = value
 
 
 class MPCSLR(ReduceLROnPlateau):
@@ -74,6 +91,7 @@ class MPCSLR(ReduceLROnPlateau):
     Attributes:
         factor: The current factor f.
         score: The smoothed score; None before the first.
+        reference: The score at which the factor is 1; None before the first score.
         reason: The reason for the current learning rate, as text.
 
     Raises:
@@ -99,6 +117,10 @@ class MPCSLR(ReduceLROnPlateau):
         ([0.05], 'score 0.2 of reference 0.8: factor 0.5')
     """
 
+    reference = _Stored("initial_score")
+    score = _Stored("last_score")
+    factor = _Stored("last_factor", 1.0)
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -123,7 +145,7 @@ class MPCSLR(ReduceLROnPlateau):
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"optimizer must be a torch Optimizer, but is {quoted(optimizer)}.")
         self.optimizer = optimizer  # first, because the parent sets `factor`, which is stored in it
-        earlier_factor = self._load(FACTOR)
+        earlier_factor = optimizer.param_groups[0].get("last_factor")
         super().__init__(optimizer, min_lr=[*map(float, min_lr)] if isinstance(min_lr, Sequence) else float(min_lr))
         require(all(0 <= limit < inf for limit in self.min_lrs), "min_lr must be finite and >= 0", min_lr)
         require(sets_rates or not any(self.min_lrs), "min_lr must be 0 with sets_rates=False", min_lr)
@@ -143,44 +165,6 @@ class MPCSLR(ReduceLROnPlateau):
         else:
             self.factor = earlier_factor
             self._remember_rates()
-
-    def _load(self, key: str) -> float | None:
-        saved = self.optimizer.param_groups[0].get(key)
-        return None if saved is None else float(saved)
-
-    def _save(self, key: str, value: float | None) -> None:
-        if value is None:
-            self.optimizer.param_groups[0].pop(key, None)
-        else:
-            self.optimizer.param_groups[0][key] = value
-
-    @property
-    def reference(self) -> float | None:
-        """The score at which the factor is 1; None before the first score."""
-        return self._load(REFERENCE)
-
-    @reference.setter
-    def reference(self, score: float | None) -> None:
-        self._save(REFERENCE, score)
-
-    @property
-    def score(self) -> float | None:
-        """The smoothed score; None before the first score."""
-        return self._load(SCORE)
-
-    @score.setter
-    def score(self, score: float | None) -> None:
-        self._save(SCORE, score)
-
-    @property
-    def factor(self) -> float:
-        """The current factor."""
-        factor = self._load(FACTOR)
-        return 1.0 if factor is None else factor
-
-    @factor.setter
-    def factor(self, factor: float) -> None:  # an attribute in torch
-        self._save(FACTOR, factor)
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent
         """Set the learning rates by ``metrics``, the evaluation score; a score that is not finite changes no rate."""
