@@ -22,16 +22,15 @@ from mpcs_torch.trainer.result import rule_in_words
 MIN_SEEDS = 3
 """The minimum number of seeds for an interval. Of two seeds, an interval would be 25 standard errors wide."""
 
-SEED = re.compile(r"(?<![^\W\d_])seed[-_=]?([0-9]+)", re.IGNORECASE)
-"""The part of a path that names the seed: seed0, seed-0, seed_0 or seed=0, but not in a word such as linseed0."""
+SEED = re.compile(r"(.*)(?<![^\W\d_])seed[-_=]?([0-9]+)(.*)", re.IGNORECASE | re.DOTALL)
+"""A path that names a seed by seed0, seed-0, seed_0 or seed=0, but not in a word such as linseed0. The groups are the
+path before the last such part, the seed, and the path after it."""
 HOW_TO_POOL = {
     True: "to be pooled, runs must have the same config.yaml except for name and seed",
     False: "to be pooled, folders must have the same rule, and names that differ only in the seed, such as plain-seed0 "
     "and plain-seed1",
 }
 """What folders need to be seeds of one setting, by whether they have the config of a run."""
-MAX_LISTED = 5
-"""The maximum number of folders that are named in a sentence on folders that are not pooled."""
 
 Settings = Mapping[str, Sequence[RecordedEpochs]]
 """The folders of each setting, which differ only in the seed, by the name of the setting."""
@@ -57,26 +56,23 @@ def setting_and_seed(folder: RecordedEpochs) -> tuple[object, object]:
         seed = folder.config.get("seed", RunConfig.model_fields["seed"].default)
         return (picks, {**folder.config, "name": None, "seed": None}), seed
     path = str(folder.folder.absolute())
-    matches = list(SEED.finditer(path))
-    if not matches:
+    match = SEED.fullmatch(path)
+    if match is None:
         return (picks, path), None
-    last = matches[-1]
-    return (picks, path[: last.start()], path[last.end() :]), int(last[1])
+    before, seed, after = match.groups()
+    return (picks, before, after), int(seed)
 
 
 def runs_that_differ_in_the_seed_alone(recorded: Sequence[RecordedEpochs]) -> list[Runs]:
     """Pool folders that are equal in all that is known except for the seed, if their seeds are all different."""
-    alike: list[list[RecordedEpochs]] = []
-    for folder in recorded:
-        setting, _ = setting_and_seed(folder)
-        equal = next((folders for folders in alike if setting_and_seed(folders[0])[0] == setting), None)
-        if equal is None:
-            alike.append([folder])
-        else:
-            equal.append(folder)
+    known = [setting_and_seed(folder) for folder in recorded]
+    settings = [setting for setting, _ in known]
     pooled = []
-    for folders in alike:
-        seeds = [setting_and_seed(folder)[1] for folder in folders]
+    for place, setting in enumerate(settings):
+        if setting in settings[:place]:
+            continue
+        folders = [folder for folder, other in zip(recorded, settings, strict=True) if other == setting]
+        seeds = [seed for other, seed in known if other == setting]
         if len(folders) == 1:
             pooled.append(Runs(folders, HOW_TO_POOL[bool(folders[0].config)]))
         elif any(seeds.count(seed) > 1 for seed in seeds):
@@ -102,7 +98,7 @@ def seeds_by_setting(recorded: Sequence[RecordedEpochs]) -> tuple[Settings, list
             apart.setdefault(reason, []).append(pattern)
     sentences = [_reading(setting, folders) for setting, folders in settings.items()]
     if len(recorded) > 1:
-        sentences += [f"Not pooled as seeds: {_listed(names)}: {reason}" for reason, names in apart.items()]
+        sentences += [f"Not pooled as seeds: {', '.join(names)}: {reason}" for reason, names in apart.items()]
     return settings, sentences
 
 
@@ -113,11 +109,6 @@ def _pattern(names: Sequence[str]) -> str:
     start = commonprefix(names)  # noqa: RUF071  # of characters
     end = commonprefix([name[len(start) :][::-1] for name in names])[::-1]  # noqa: RUF071
     return f"{start.rstrip('0123456789')}*{end.lstrip('0123456789')}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
-    return ", ".join(names[:MAX_LISTED]) + more
 
 
 def _reading(name: str, seeds: Sequence[RecordedEpochs]) -> str:
