@@ -83,7 +83,7 @@ def test_a_config_names_what_is_wrong_with_a_metric(capsys: pytest.CaptureFixtur
         "metrics=[{name: accuracy}, {name: mpcs, k: 9}]": "k must be from 1 to the number of classes (3), but got 9",
         "epochs.test=[brier_score]": "epochs.test: must name metrics of the run",
         "selector.by=brier_score": "selector.by: must be one of the run's metrics",
-        "scheduler={name: mpcs_lr, score: accuracy}": "scheduler.score: must be a metric that is better when lower",
+        "scheduler={name: mpcs_lr, score: accuracy}": "scheduler.score: must be one of the run's metrics that are",
     }
     for override, message in wrong.items():
         assert run("train", IRIS, override) == 2

@@ -160,7 +160,12 @@ def printed_warnings() -> Iterator[None]:
         for code in COMMAND_LINE.mute:
             warnings.filterwarnings("ignore", f"{code}:")
         yield
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
+    print_warnings(*(str(warning.message) for warning in caught))
+
+
+def print_warnings(*messages: str) -> None:
+    """Print warnings to standard error, without repeats."""
+    for message in dict.fromkeys(messages):
         say(f"mpcs: warning: {message}", err=True)
 
 

@@ -15,6 +15,9 @@ EXTRA_OF = {
 }
 """The extra of this package that installs each optional module, such as "hdf5" for ``h5py``."""
 
+NO_MEMORY = "can't allocate memory"
+"""A part of the RuntimeError that torch raises instead of a MemoryError."""
+
 
 @contextmanager
 def reported_errors(*, debug: bool) -> Iterator[None]:
@@ -45,4 +48,6 @@ def _message_and_status(error: BaseException) -> tuple[str, int]:
     if isinstance(error, ModuleNotFoundError) and (module := str(error.name).split(".")[0]) in EXTRA_OF:
         return f"this command needs {module}: pip install 'mpcs_torch[{EXTRA_OF[module]}]'", 2
     line = " ".join(str(error).split())
+    if isinstance(error, MemoryError) or NO_MEMORY in line:
+        return "there is not enough memory for so many rows, columns or classes", 2
     return f"unexpected {type(error).__name__}: {line}; this is a bug: `mpcs --debug ...` shows where", 1

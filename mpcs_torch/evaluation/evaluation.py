@@ -35,6 +35,12 @@ INDEPENDENT = (
     f"{CONFIDENCE_TEXT} intervals assume independent rows; rows that share something, such as a patient, need clusters "
     "(clusters=, or --cluster COLUMN)."
 )
+MANY_GROUPS = 500
+"""The maximum number of groups of a column without a note that they are many."""
+ABOUT_MANY_GROUPS = (
+    "{} has {} groups. If it names patients or other units, they may be clusters instead (clusters=, or --cluster "
+    "COLUMN). Intervals take most of the time for many groups: leave them out by intervals=False, or --no-intervals."
+)
 WEIGHTED = (
     "Rows are weighted: their effective sample size is {:.0f} rows. Intervals treat the weights as known; those of "
     "rates and costs allow for further rows of the largest weight."
@@ -299,6 +305,8 @@ class Evaluation:
                 by_code = {code: self._scores(sums, column, code, numbers) for code, _, numbers in by_group}
                 of_groups = {group: by_code[code] for group, code in known.items() if code in by_code}
                 groups.append(GroupScores(name, column, models[name], of_groups))
+            if len(known) > MANY_GROUPS:
+                notes.append(ABOUT_MANY_GROUPS.format(quoted(column), len(known)))
         if self._intervals and self._cluster is not None:
             table = next(iter(self._models.values())).tables[ALL]
             number = f"{len(table.ids)} {_clusters(self._cluster)}" if table.bits is None else _clusters(self._cluster)

@@ -230,17 +230,22 @@ class ModelSums:
     def left_out(self, name: str, column: str = ALL, code: int = 0) -> LeftOut | tuple[float, Reason]:
         """Return a metric's values without parts of a group's rows; or its value, and why there are no others."""
         if (key := (name, column, code)) not in self._left_out:
-            entry = next(each for each in self._others.entries if each.name == name)
+            entries = {entry.name: entry for entry in self._others.entries}
             group = next(each for each in self._others.groups if name in each.metrics)
             states = self._states_named(name, column, code)
 
             def value_from_sums(metric: Metric) -> Tensor:
                 metric = metric if len(group.metrics) == 1 else self._others.metrics()[name]
-                return torch.tensor(entry.value(metric), dtype=torch.float64)
+                return torch.tensor(entries[name].value(metric), dtype=torch.float64)
 
-            whole = value_from_sums(states.loaded())
-            reason = entry.no_interval or states.reason
-            self._left_out[key] = (whole.item(), reason) if reason else states.leave_out(value_from_sums, whole)
+            loaded = states.loaded()
+            of_group = {name: loaded} if len(group.metrics) == 1 else self._others.metrics()
+            # All at once, because a metric that gives several of them keeps what it has computed.
+            for other in group.metrics:
+                if reason := entries[other].no_interval or states.reason:
+                    self._left_out[other, column, code] = entries[other].value(of_group[other]), reason
+            if key not in self._left_out:
+                self._left_out[key] = states.leave_out(value_from_sums, value_from_sums(loaded))
         return self._left_out[key]
 
     def _states_named(self, name: str, column: str, code: int) -> BinnedStates:

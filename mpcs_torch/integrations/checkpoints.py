@@ -72,15 +72,23 @@ class CheckpointCallback:
     def __init__(
         self, selector_or_folder: CheckpointSelector | str | Path, rule: SelectionRule | None = None, **options: Any
     ) -> None:
-        self.selector = make_selector(selector_or_folder, rule, options)
+        self.use(make_selector(selector_or_folder, rule, options))
 
     _has_recorded = _has_recorded_earlier = False
     """Whether this callback has recorded epochs of this training, and of an earlier one."""
     _is_new = True
     """Whether this training does not continue another one, which may have nothing left to do."""
 
+    def use(self, selector: CheckpointSelector) -> None:
+        """Record the next training with ``selector``, which may be another one than before."""
+        if selector is not getattr(self, "selector", None):
+            self.selector = selector
+            self._has_recorded = self._has_recorded_earlier = False
+
     def begin_training(self, *, is_new: bool) -> None:
         """Begin a training: ``is_new`` if it starts with the first step, and does not continue an earlier one.
+
+        Warn if ``is_new``, and the folder has the epochs of another training.
 
         Raises:
             TrainedTwiceError: If ``is_new``, and this callback has recorded another training.
@@ -91,6 +99,14 @@ class CheckpointCallback:
             raise TrainedTwiceError(
                 f"this SelectCheckpoint has recorded the epochs of another training in {self.selector.folder}: "
                 "create a new one with an empty folder for each training, or continue the first."
+            )
+        if is_new and self.selector.epochs:
+            # No error: a cluster may have stopped the training before it saved its first state.
+            warnings.warn(
+                f"this training begins anew, but {self.selector.folder} has {len(self.selector.epochs)} epochs of an "
+                "earlier one, and the best epoch may be one of them: pass an empty folder, unless this training "
+                "repeats the earlier one",
+                stacklevel=2,
             )
 
     def record(

@@ -26,7 +26,7 @@ from transformers import EvalPrediction, TrainerCallback, TrainerControl, Traine
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.integrations.checkpoints import CheckpointCallback
-from mpcs_torch.learning import CheckpointSelector
+from mpcs_torch.learning import MPCSLR, CheckpointSelector
 from mpcs_torch.metrics.register import entry_of_metric
 
 __all__ = ["HuggingFaceError", "SelectCheckpoint", "compute_metrics", "loss_function"]
@@ -131,8 +131,9 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
 
     With several evaluation sets, the metrics have names such as ``clean_mpcs_loss``, and the rule may name metrics of
     several sets. With ``patience``, the Trainer stops as with `EarlyStoppingCallback`. In a hyperparameter search, each
-    trial has a selector of its own, in the folders ``run-0``, ``run-1``, ... of the folder. So has a training that
-    begins again because of ``auto_find_batch_size``: its first folder for this is ``run-1``.
+    trial has a selector of its own, in a subfolder with the name that ``hp_name`` returns for the trial. A training
+    that begins again because of ``auto_find_batch_size``, after epochs were recorded, is in the subfolder
+    ``restart-1``.
 
     To resume, use the Trainer's checkpoints. With ``eval_strategy="epoch"`` and ``save_strategy="steps"``, the Trainer
     can save a checkpoint at the last step of an epoch, before the evaluation. A run resumed from there would skip the
@@ -149,7 +150,9 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
     Raises:
         ArgumentsError: If the arguments do not fit together; a TypeError.
         ValueError, FileExistsError: In the same cases as `CheckpointSelector`.
-        HuggingFaceError: From ``Trainer.train``, if the Trainer does not evaluate.
+        HuggingFaceError: From ``Trainer.train``, if the Trainer does not evaluate, or if `MPCSLR` would follow no
+            metric, or one for which higher is better; from
+            ``Trainer.hyperparameter_search``, without ``hp_name``.
         MissingMetricError: From ``Trainer.train``, after an evaluation that lacks a metric of the rule; a ValueError.
         TrainedTwiceError: From ``Trainer.train``, if this callback has recorded another training; a RuntimeError.
 
@@ -163,25 +166,46 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
 
     _first_selector: CheckpointSelector | None = None
     """The selector of the first training, whose settings those of later ones have."""
-    _trainings = 0
-    """The number of trainings that have begun."""
+    _restarts = 0
+    """The number of times that this training began again with a smaller batch, after epochs were recorded."""
     _is_training = _is_save_deferred = False
     _evaluated: Mapping[str, float] = MappingProxyType({})
     """The values of an evaluation that is not recorded yet; several evaluation sets come one after the other."""
     _recorded_step = -1
 
-    def on_train_begin(self, args: TrainingArguments, state: TrainerState, *_: Any, **__: Any) -> None:
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,  # noqa: ARG002
+        lr_scheduler: Any = None,
+        **_: Any,
+    ) -> None:
         """Begin to record evaluations, in a new selector for each trial of a hyperparameter search."""
         if args.eval_strategy == "no":
             raise HuggingFaceError("eval_strategy must be 'epoch' or 'steps' for SelectCheckpoint, but is 'no'.")
-        was_training = self._is_training  # if the Trainer begins again with a smaller batch
+        if isinstance(lr_scheduler, MPCSLR) and (args.metric_for_best_model is None or args.greater_is_better):
+            raise HuggingFaceError(
+                "metric_for_best_model must name a metric for which lower is better, because MPCSLR follows it, but is "
+                f"{args.metric_for_best_model!r} with greater_is_better={args.greater_is_better}."
+            )
+        begins_again = self._is_training and args.auto_find_batch_size  # with a smaller batch
         self._is_training, self._recorded_step, self._evaluated = True, -1, {}
         first = self._first_selector = self._first_selector or self.selector
-        is_other_run = state.is_hyper_param_search or (args.auto_find_batch_size and was_training)
-        if is_other_run:
-            self.selector = first.renewed(first.folder / f"run-{self._trainings}")
-        self._trainings += 1
-        self.begin_training(is_new=state.global_step == 0 and not is_other_run)
+        folder = first.folder
+        if state.is_hyper_param_search:
+            if not state.trial_name:
+                raise HuggingFaceError(
+                    "hp_name must name the folder of each trial for SelectCheckpoint: pass hp_name=lambda trial: "
+                    'f"run-{trial.number}" to hyperparameter_search (with Ray or W&B, another name for each trial).'
+                )
+            folder /= state.trial_name
+        self._restarts = self._restarts + self._has_recorded if begins_again else 0
+        if self._restarts:
+            folder /= f"restart-{self._restarts}"
+        if folder != self.selector.folder:
+            self.use(first.renewed(folder))
+        self.begin_training(is_new=state.global_step == 0 and not begins_again)
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
         """Stop recording evaluations, because later ones may be on a test set."""

@@ -31,8 +31,8 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
     ``"module"`` and ``"optimizer"``. The metrics of the rule are values in the history: put the `EpochScoring` that
     computes them before this callback. With ``patience``, the training stops as with skorch's `EarlyStopping`.
 
-    ``fit`` creates the selector. If it is called again, the folder must be empty again, unless ``resume`` is set;
-    ``partial_fit`` continues with the same selector.
+    A training by ``fit`` creates the selector, in an empty folder; ``partial_fit`` continues with the same selector.
+    So each ``fit`` needs a folder of its own: `set_params` with ``callbacks__best__selector_or_folder`` sets it.
 
     Args:
         selector_or_folder: A `CheckpointSelector`, or the folder of a new one.
@@ -41,7 +41,7 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
         **options: The other arguments of a new `CheckpointSelector`.
 
     Attributes:
-        selector: The `CheckpointSelector`.
+        selector: The `CheckpointSelector`, after the training has begun.
 
     Raises:
         ArgumentsError: From ``fit``, if the arguments do not fit together; a TypeError.
@@ -54,8 +54,8 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
         >>> from mpcs_torch.integrations.skorch import SelectCheckpoint
         >>> from mpcs_torch.learning import SelectionRule
         >>> callback = SelectCheckpoint(tempfile.mkdtemp(), SelectionRule("valid_loss", {"valid_loss": "min"}))
-        >>> callback.initialize().selector.best is None
-        True
+        >>> callback.get_params()["rule"].by
+        'valid_loss'
     """
 
     remedy = " in the history: put the EpochScoring that computes it before SelectCheckpoint"
@@ -68,7 +68,7 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
         load_best: bool = False,
         **options: Any,
     ) -> None:
-        # As scikit-learn requires, the attributes are the arguments, and `initialize` checks them.
+        # As scikit-learn requires, the attributes are the arguments, and `on_train_begin` checks them.
         self.selector_or_folder, self.rule, self.load_best = selector_or_folder, rule, load_best
         self._option_names_ = tuple(options)
         for name, value in options.items():
@@ -78,13 +78,23 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
         return ["selector_or_folder", "rule", "load_best", *self._option_names_]
 
     def initialize(self) -> Self:
-        """Create the selector."""
-        options = {name: getattr(self, name) for name in self._option_names_}
-        self.selector = make_selector(self.selector_or_folder, self.rule, options)
+        """Let the next training create a selector. skorch also calls this without a training, in `set_params`."""
+        self._is_initialized = True
         return self
 
     def on_train_begin(self, net: NeuralNet, X: Any = None, y: Any = None, **kwargs: Any) -> None:  # noqa: ARG002, N803
-        """Begin a new training, or continue that of the net's history."""
+        """Create the selector if the net was initialized."""
+        if self._is_initialized:
+            options = {name: getattr(self, name) for name in self._option_names_}
+            self.use(make_selector(self.selector_or_folder, self.rule, options))
+            self._is_initialized = False
+        self._begins = True
+
+    def on_epoch_begin(self, net: NeuralNet, *_: Any, **__: Any) -> None:
+        """Begin a new training, or continue that of the net's history, which `LoadInitState` has loaded by now."""
+        if self._begins:
+            self._begins = False
+            self.begin_training(is_new=len(net.history) == 1)
         self.begin_training(is_new=not net.history)
 
     def on_epoch_end(

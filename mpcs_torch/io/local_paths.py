@@ -26,7 +26,8 @@ def local_path(path: str | os.PathLike[str], argument: str) -> Path:
         argument: The name of the argument, for the error message.
 
     Raises:
-        PathError: If ``path`` begins with a scheme, ``file://`` included, or with ``~user`` and there is no such user.
+        PathError: If ``path`` is empty, begins with a scheme, ``file://`` included, or begins with ``~user`` and there
+            is no such user.
 
     Example:
         >>> local_path("runs/digits", "folder").as_posix()
@@ -34,6 +35,8 @@ def local_path(path: str | os.PathLike[str], argument: str) -> Path:
     """
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"{argument} must be a path, but is {quoted(path)}")
+    if not str(path):
+        raise PathError(f"{argument} must be a path, but is empty")
     text = str(path)  # not os.fspath, which downloads the file of some path classes for remote storage
     if ADDRESS.match(text):
         remedy = "mount the storage, or work in a local folder and copy"

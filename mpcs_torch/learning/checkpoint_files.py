@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -79,14 +79,17 @@ class Manifest:
         path = folder / MANIFEST
         try:
             first, *lines = read_limited(path, MAX_BYTES).split(b"\n")[:-1] or [b""]
-            if lines and _is_unfinished(folder, _update(lines[-1]).epoch):
+            if lines and _is_unfinished(folder, _update(lines[-1], len(lines) + 1).epoch):
                 del lines[-1]
-            plain = json.loads(first.decode("utf-8"))
+            plain = _parsed(first, 1)
+            lacking = [name for name in ("rule", "settings", "epochs") if name not in plain]
+            if lacking:
+                raise ValueError(f"its first line lacks {', '.join(lacking)}")
             epochs: list[SavedEpoch] = []
             garbage: list[SavedEpoch] = []
             places: dict[object, int] = {}
             first_updates = (Update(_saved_epoch(entry)) for entry in plain["epochs"])
-            for epoch, gone, again in chain(first_updates, map(_update, lines)):
+            for epoch, gone, again in chain(first_updates, map(_update, lines, count(2))):
                 place = len(epochs) if again is None else again
                 epochs += [epoch] if again is None else []
                 epochs[place] = epoch
@@ -98,13 +101,21 @@ class Manifest:
             size = len(first) + 1 + sum(len(line) + 1 for line in lines)
             return cls(dict(plain["rule"]), dict(plain["settings"]), epochs, garbage, size)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-            problem = shown(f"{type(error).__name__}: {error}")
-            raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {problem}.") from None
+            raise damaged(path, error) from None
 
     def write(self, folder: Path, *, flush: bool) -> None:
         """Replace ``manifest.json`` in ``folder`` atomically by a line with the rule, the settings and all epochs."""
         plain = {"format": 2, "rule": self.rule, "settings": self.settings, "epochs": list(self.epochs)}
         replace_text(folder / MANIFEST, json.dumps(plain, default=vars) + "\n", flush=flush)
+
+
+def damaged(path: Path, error: Exception) -> ManifestError:
+    """Return the error that says that the manifest ``path`` cannot be used because of ``error``, and what to do."""
+    problem = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+    return ManifestError(
+        f"{path} is not the manifest of a CheckpointSelector, or is damaged: {shown(problem.rstrip('.'))}. "
+        "Restore a copy of this file, or use another folder."
+    )
 
 
 class Update(NamedTuple):
@@ -137,8 +148,15 @@ def _is_unfinished(folder: Path, epoch: SavedEpoch) -> bool:
     return epoch.file is not None and temporary_path(folder, epoch).exists() and not (folder / epoch.file).exists()
 
 
-def _update(line: bytes) -> "Update":
-    plain = json.loads(line.decode("utf-8"))
+def _parsed(line: bytes, number: int) -> Any:
+    try:
+        return json.loads(line.decode("utf-8"))
+    except ValueError:
+        raise ValueError(f"line {number} is empty, cut off or not JSON") from None
+
+
+def _update(line: bytes, number: int) -> "Update":
+    plain = _parsed(line, number)
     dropped, again = list(plain.pop("dropped", [])), plain.pop("again", None)
     if again is not None and not (type(again) is int and again >= 0):
         raise ValueError(f"again must be the place of an epoch, but is {quoted(again)}")
@@ -192,6 +210,8 @@ def save_state(state: object, path: Path, *, weights_only: bool, flush: bool) ->
         StateError: If ``state`` cannot be saved, or cannot be loaded again; no file remains.
         OSError: If the file cannot be written.
     """
+    if state is None:
+        raise StateError("state must be what to save, such as model.state_dict, but is None.")
     try:
         leaves = list(_leaves(state))
     except RecursionError:

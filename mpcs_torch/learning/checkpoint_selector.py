@@ -17,7 +17,7 @@ from weakref import finalize
 import torch
 from torch import nn
 
-from mpcs_torch.errors import quoted, require, shown
+from mpcs_torch.errors import MpcsError, quoted, require, shown
 from mpcs_torch.io.atomic_files import FolderInUseError, acquire, release, rename
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import checkpoint_files
@@ -113,11 +113,14 @@ class CheckpointSelector:
         resume: bool = False,
         flush: bool = True,
     ) -> None:
-        if top_k < 1 or keep_every < 0:
-            raise ValueError(f"top_k must be at least 1 and keep_every at least 0, but got {top_k} and {keep_every}.")
+        counts = {"top_k": top_k, "keep_every": keep_every, "keep_at_most": keep_at_most, "patience": patience}
+        for name, value in counts.items():
+            require(value is None or isinstance(value, int), f"{name} must be a whole number", quoted(value))
+        require(top_k >= 1 and keep_every >= 0, "top_k must be at least 1 and keep_every at least 0", counts)
         most = f"keep_at_most must be at least top_k ({top_k})"
         require(keep_at_most is None or keep_at_most >= top_k, most, keep_at_most)
         require(patience is None or patience >= 1, "patience must be at least 1, or None", patience)
+        require(not isinstance(keep_best_by, str), "keep_best_by must be a list of names", quoted(keep_best_by))
         require(0 <= min_delta < inf, "min_delta must be finite and at least 0", min_delta)
         require(not min_delta or patience is not None, "min_delta needs patience, and must otherwise be 0", min_delta)
         if reserved := sorted({*ARGUMENTS_OF_UPDATE}.intersection(rule.metrics)):
@@ -145,7 +148,10 @@ class CheckpointSelector:
         if files and not resume and not is_follower():
             content = f"{shown(files[0])}: pass another folder."
             if checkpoint_files.MANIFEST in files:
-                content = "the checkpoints of an earlier run: pass resume=True to continue it, or another folder."
+                content = (
+                    "the checkpoints of an earlier run: pass another folder for another run, or resume=True if this "
+                    "run continues the earlier one, from its states."
+                )
             raise FolderNotEmptyError(f"folder must be empty, but {self.folder} contains {content}")
         self._load_epochs([])
         self._last_stamp: object = None
@@ -174,7 +180,9 @@ class CheckpointSelector:
         try:
             kept = {name: value for name, value in saved.settings.items() if name in SETTINGS}
             return cls(folder, SelectionRule(**saved.rule), **{**kept, "resume": True, **settings})
-        except (TypeError, AttributeError) as error:
+        except MpcsError:
+            raise
+        except (TypeError, ValueError, AttributeError) as error:
             raise ManifestError(
                 f"{path} lacks the rule and settings of a CheckpointSelector: {shown(str(error))}."
             ) from None
@@ -462,8 +470,12 @@ class CheckpointSelector:
         if self._read_stamp is None:
             return
         saved = Manifest.read(self.folder)
-        if saved.rule != json.loads(json.dumps(asdict(self.rule))):
-            raise ManifestError(f"{path} was written for another rule, {quoted(saved.rule)}: choose another folder.")
+        rule = json.loads(json.dumps(asdict(self.rule)))
+        for name in sorted({*rule, *saved.rule}):
+            there, here = saved.rule.get(name), rule.get(name)
+            if there != here:
+                differs = f"with {name}={quoted(there)}, not {quoted(here)}"
+                raise ManifestError(f"{path} was written for another rule, {differs}: choose another folder.")
         for epoch in saved.epochs:
             missing = [name for name in self.rule.metrics if name not in epoch.values]
             if missing:

@@ -10,8 +10,9 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import EPOCH_DEPRECATION_WARNING, ReduceLROnPlateau
 
-from mpcs_torch.errors import MpcsError, require
+from mpcs_torch.errors import MpcsError, quoted, require
 from mpcs_torch.learning.ranks import from_first_rank, has_other_ranks
+from mpcs_torch.learning.selection import number
 
 
 class RepeatedStepError(MpcsError, RuntimeError):
@@ -21,9 +22,26 @@ class RepeatedStepError(MpcsError, RuntimeError):
 SETTINGS = ("power", "reference", "lowest", "highest", "smoothing", "warmup_steps", "sets_rates", "min_lrs")
 PROGRESS = ("score", "factor", "reason", "last_epoch", "_last_lr")
 """The attributes in `MPCSLR.state_dict` besides the settings."""
-REFERENCE = "initial_score"
-"""The key in the optimizer's first parameter group under which the reference is stored. Like ``initial_lr``, it is
-saved with the optimizer, so that a scheduler that is created anew continues."""
+
+
+class _Stored:
+    """A number that is stored in the optimizer's first parameter group, like ``initial_lr``.
+
+    It is saved with the optimizer, so that a scheduler that is created anew continues.
+    """
+
+    def __init__(self, key: str, default: float | None = None) -> None:
+        self.key, self.default = key, default
+
+    def __get__(self, scheduler: "MPCSLR", _: type) -> Any:
+        stored = scheduler.optimizer.param_groups[0].get(self.key, self.default)
+        return None if stored is None else float(stored)
+
+    def __set__(self, scheduler: "MPCSLR", value: float | None) -> None:
+        if value is None:
+            scheduler.optimizer.param_groups[0].pop(self.key, None)
+        else:
+            scheduler.optimizer.param_groups[0][self.key] = value
 
 
 class MPCSLR(ReduceLROnPlateau):
@@ -39,8 +57,9 @@ class MPCSLR(ReduceLROnPlateau):
 
     The base rate :math:`\eta_0` of a parameter group is its ``initial_lr``: the rate that the group had when the first
     scheduler of the optimizer was created, or when the group was added. All torch schedulers share this value. The
-    reference is stored beside it, as ``initial_score`` of the first group: a scheduler that is created anew for the
-    same optimizer (skorch does so in every ``partial_fit``) continues with this reference.
+    reference, the smoothed score and the factor are stored beside it, in the first group: a scheduler that is created
+    anew for the same optimizer (skorch does so in every ``partial_fit``), or for an optimizer whose state is then
+    loaded, continues with them.
 
     A score of 0 gives a rate of 0, and then nothing changes anymore. So set ``lowest`` or ``min_lr`` for scores that
     can be 0, such as counts of errors; otherwise, this scheduler warns when it happens.
@@ -72,6 +91,7 @@ class MPCSLR(ReduceLROnPlateau):
     Attributes:
         factor: The current factor f.
         score: The smoothed score; None before the first.
+        reference: The score at which the factor is 1; None before the first score.
         reason: The reason for the current learning rate, as text.
 
     Raises:
@@ -97,6 +117,10 @@ class MPCSLR(ReduceLROnPlateau):
         ([0.05], 'score 0.2 of reference 0.8: factor 0.5')
     """
 
+    reference = _Stored("initial_score")
+    score = _Stored("last_score")
+    factor = _Stored("last_factor", 1.0)
+
     def __init__(
         self,
         optimizer: Optimizer,
@@ -118,6 +142,10 @@ class MPCSLR(ReduceLROnPlateau):
         require(0 <= smoothing < 1, "smoothing must be from 0 to below 1", smoothing)
         require(warmup_steps >= 0, "warmup_steps must be at least 0", warmup_steps)
         require(last_epoch >= -1, "last_epoch must be at least -1", last_epoch)
+        if not isinstance(optimizer, Optimizer):
+            raise TypeError(f"optimizer must be a torch Optimizer, but is {quoted(optimizer)}.")
+        self.optimizer = optimizer  # first, because the parent sets `factor`, which is stored in it
+        earlier_factor = optimizer.param_groups[0].get("last_factor")
         super().__init__(optimizer, min_lr=[*map(float, min_lr)] if isinstance(min_lr, Sequence) else float(min_lr))
         require(all(0 <= limit < inf for limit in self.min_lrs), "min_lr must be finite and >= 0", min_lr)
         require(sets_rates or not any(self.min_lrs), "min_lr must be 0 with sets_rates=False", min_lr)
@@ -125,30 +153,22 @@ class MPCSLR(ReduceLROnPlateau):
         self.warmup_steps, self.sets_rates = int(warmup_steps), bool(sets_rates)
         if reference is not None:
             self.reference = float(reference)
-        self.score: float | None = None
         self.last_epoch = last_epoch + 1
         self.reason = "no score yet"
         self._is_first = not any("initial_lr" in group for group in optimizer.param_groups)
+        for group in optimizer.param_groups:
+            group.setdefault("initial_lr", _rate(group))
         self._is_continued = last_epoch > -1
         self._has_set, self._warned = False, set[str]()
-        self._set_factor(1.0)
-
-    @property
-    def reference(self) -> float | None:
-        """The score at which the factor is 1; None before the first score."""
-        saved = self.optimizer.param_groups[0].get(REFERENCE)
-        return None if saved is None else float(saved)
-
-    @reference.setter
-    def reference(self, score: float | None) -> None:
-        if score is None:
-            self.optimizer.param_groups[0].pop(REFERENCE, None)
+        if earlier_factor is None:
+            self._set_factor(1.0)
         else:
-            self.optimizer.param_groups[0][REFERENCE] = score
+            self.factor = earlier_factor
+            self._remember_rates()
 
     def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent
         """Set the learning rates by ``metrics``, the evaluation score; a score that is not finite changes no rate."""
-        score = self._score_of_first_rank(float(metrics))
+        score = self._score_of_first_rank(number("metrics, the evaluation score,", metrics))
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
@@ -160,7 +180,8 @@ class MPCSLR(ReduceLROnPlateau):
         if not isfinite(score):
             self.reason = f"score {score:g} is not finite: unchanged"
             return
-        self.score = score if self.score is None else self.smoothing * self.score + (1 - self.smoothing) * score
+        smoothed = score if self.score is None else self.smoothing * self.score + (1 - self.smoothing) * score
+        self.score = smoothed
         if self.reference is None:
             if score <= 0:
                 self.reason = f"score {score:g} cannot be the reference: unchanged"
@@ -172,8 +193,8 @@ class MPCSLR(ReduceLROnPlateau):
                     "to continue, pass reference=, or load the state of the optimizer or of the scheduler",
                 )
             self.reference = score
-        factor = min(max((max(self.score, 0.0) / self.reference) ** self.power, self.lowest), self.highest)
-        self.reason = f"score {self.score:g} of reference {self.reference:g}: factor {factor:g}"
+        factor = min(max((max(smoothed, 0.0) / self.reference) ** self.power, self.lowest), self.highest)
+        self.reason = f"score {smoothed:g} of reference {self.reference:g}: factor {factor:g}"
         self._warn_of_overwritten_rates()
         self._set_factor(factor)
         self._has_set = True
@@ -181,7 +202,7 @@ class MPCSLR(ReduceLROnPlateau):
 
     @property
     def base_lrs(self) -> list[float]:  # type: ignore[override]  # an attribute in torch; here read from the groups
-        """The ``initial_lr`` of each parameter group. If a group has none, it is first set to the current rate."""
+        """The ``initial_lr`` of each parameter group. If a later group has none, it is first set to its rate."""
         return [float(group.setdefault("initial_lr", _rate(group))) for group in self.optimizer.param_groups]
 
     def get_last_lr(self) -> list[float]:  # type: ignore[override]  # floats also of rates that are tensors
@@ -254,7 +275,10 @@ class MPCSLR(ReduceLROnPlateau):
             limits = chain(self.min_lrs, repeat(self.default_min_lr or 0.0))
             rates = [max(base * factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
             _set_rates(groups, rates)
-        self._last_lr = [_rate(group) for group in groups]
+        self._remember_rates()
+
+    def _remember_rates(self) -> None:
+        self._last_lr = [_rate(group) for group in self.optimizer.param_groups]
 
     def _warn_of_overwritten_rates(self) -> None:
         for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=False):

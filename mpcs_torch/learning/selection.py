@@ -1,6 +1,6 @@
 """Rank epochs by one metric, within limits on other metrics."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby, pairwise
 from math import inf, isclose, isfinite, isnan
@@ -63,6 +63,9 @@ class SelectionRule:
     ties: str = "first"
 
     def __post_init__(self) -> None:
+        for argument in ("directions", "within", "at_most", "at_least"):
+            values = getattr(self, argument)
+            require(isinstance(values, Mapping), f"{argument} must map names of metrics to values", quoted(values))
         resolved = {name: _direction(name, given) for name, given in self.directions.items()}
         object.__setattr__(self, "directions", resolved)
         if self.by not in resolved:
@@ -286,7 +289,9 @@ def indistinguishable(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
     """
     from scipy.special import bdtr
 
-    pairs = [(epoch, sorted((epoch.values[name], pick.values[name]))) for epoch in epochs if epoch is not pick]
+    pairs = [
+        (epoch, sorted((epoch.values[name], pick.values[name]))) for epoch in epochs if epoch.number != pick.number
+    ]
     return [
         epoch for epoch, (low, high) in pairs if isfinite(low + high) and 2 * bdtr(low, int(low + high), 0.5) > LEVEL
     ]
@@ -318,13 +323,13 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
         by, candidates = rivals[picker]
         ties = ""
         if by in counts:
-            others = [other.number for other in indistinguishable(candidates, by, epoch)]
+            others = {other.number for other in indistinguishable(candidates, by, epoch)}
             ties = f"{_as_ranges(others)} ({len(others)} epochs)" if others else "none"
         rows.append([picker, str(epoch.number), *(cells.get(name, "") for name in names), *([ties] if counts else [])])
     return Table(["picked by", "epoch", *names, *([INDISTINGUISHABLE] if counts else [])], rows)
 
 
-def _as_ranges(numbers: Sequence[int]) -> str:
+def _as_ranges(numbers: Collection[int]) -> str:
     """Return ``numbers`` as text in ascending order, with three or more in a row as a range: ``1, 4 to 9``."""
     by_run = groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0])
     runs = [[number for _, number in run] for _, run in by_run]

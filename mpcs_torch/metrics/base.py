@@ -316,7 +316,9 @@ def _plain(setting: Any) -> Any:
         return setting
     if setting.layout == torch.sparse_coo:
         return setting.indices().tolist(), setting.values().tolist()
-    return setting.tolist()
+    # The text of a matrix of all pairs of 10 000 classes would take gigabytes, so only its hash is kept.
+    values = (setting.double() if setting.is_floating_point() else setting).detach().cpu().contiguous()
+    return str(values.dtype), list(values.shape), hashlib.sha256(values.numpy().data).hexdigest()
 
 
 @contextmanager

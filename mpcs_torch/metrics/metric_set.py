@@ -36,8 +36,10 @@ class MetricSet:
         self.entries = tuple(entries)
         self._settings, self._device = {"num_classes": num_classes, "validate_args": False, **settings}, device
         groups: dict[Hashable, Group] = {}
+        metrics: dict[Hashable, Metric] = {}  # entries that are keys of what one metric computes have the same metric
         for entry in entries:
-            metric = self._create(entry)
+            kind = id(entry) if entry.made is not None else (entry.metric, entry.takes, repr(entry.settings))
+            metric = metrics[kind] = metrics.get(kind) or self._create(entry)
             group = groups.setdefault(_states_key(entry, metric), Group(entry.takes, {}))
             if group.metrics:  # share states, which take much memory if there are many classes
                 metric.__dict__.update({**group.first.metric_state, "_defaults": group.first._defaults})

@@ -13,7 +13,7 @@ from mpcs_torch.report.render import draw, named, part, write_page
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.recorded_epochs import RUN, RecordedEpochs
 from mpcs_torch.trainer.result import read_result, why_picked
-from mpcs_torch.trainer.seeds import Picks, Settings, means_at_picks, reading_sentence, summary_parts
+from mpcs_torch.trainer.seeds import Picks, Settings, means_at_picks, summary_parts
 
 PICKED = "picked"
 Records = Mapping[str, Sequence[Mapping[str, float]]]
@@ -25,12 +25,13 @@ NO_SAMPLES = (
 OF_SEEDS = "The report of a single run shows its errors by class: `mpcs report` with one of the folders."
 
 
-def write_epochs_report(settings: Settings, path: Path, *, command: str) -> None:
+def write_epochs_report(settings: Settings, path: Path, *, notes: Sequence[str], command: str) -> None:
     """Write a page about the epochs in folders: the picked epochs and why, the means over seeds, and all curves.
 
     Args:
         settings: The folders of each setting, by the name of the setting.
         path: The HTML file to write.
+        notes: Sentences on how the folders were read.
         command: The command that writes the page.
 
     Raises:
@@ -40,7 +41,7 @@ def write_epochs_report(settings: Settings, path: Path, *, command: str) -> None
     where, remark = (" on test data", OF_SEEDS) if first.kind == RUN else ("", NO_SAMPLES)
     picks = {setting: {folder.name: _pick(folder) for folder in seeds} for setting, seeds in settings.items()}
     sentences = [_verdict(setting, seeds, picks[setting], where) for setting, seeds in settings.items()]
-    sentences += [*(f"{reading_sentence(setting, seeds)}." for setting, seeds in settings.items()), remark]
+    sentences += [*(f"{sentence.rstrip('.')}." for sentence in notes), remark]
     if others or first.rule is None:
         title, parts = "Picked epochs", summary_parts(picks)
     else:

@@ -4,8 +4,10 @@ Reading runs no code of the folder, and loads no checkpoint.
 """
 
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from math import isnan, nan
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
 from mpcs_torch.learning import SelectionRule
-from mpcs_torch.learning.checkpoint_files import MANIFEST, Manifest, ManifestError, SavedEpoch
+from mpcs_torch.learning.checkpoint_files import MANIFEST, Manifest, SavedEpoch, damaged
 from mpcs_torch.learning.selection import count_metrics, explain, indistinguishable
 from mpcs_torch.metrics.register import BY_NAME
 from mpcs_torch.tables import Table
@@ -46,8 +48,8 @@ class RecordedEpochs:
     """Whether a metric is better when lower ("min") or higher ("max"), by name, if that is recorded."""
     rule: SelectionRule | None
     """The recorded rule; None for a run without a selector."""
-    setting: object
-    """What is known of how the model was trained, except for the seed. It is equal for seeds of one setting."""
+    config: Mapping[str, Any]
+    """The config of a run of mpcs train as plain data; empty if the folder has none."""
 
     @property
     def name(self) -> str:
@@ -58,6 +60,19 @@ class RecordedEpochs:
     def columns(self) -> list[str]:
         """The names of all metrics; some may be recorded only in some epochs."""
         return list(dict.fromkeys(name for epoch in self.epochs for name in epoch.values))
+
+    def warnings(self) -> list[str]:
+        """Return sentences on metrics that are NaN in each epoch, and on epochs that are recorded more than once."""
+        without = [name for name in self.columns if all(isnan(epoch.values.get(name, nan)) for epoch in self.epochs)]
+        recordings = Counter(epoch.number for epoch in self.epochs)
+        repeated = [str(number) for number, times in recordings.items() if times > 1]
+        sentences = []
+        if without:
+            sentences.append(f"{self.name}: NaN in each epoch: {', '.join(without)}")
+        if repeated:
+            why = "each recording is a candidate; a run that goes on from an earlier checkpoint repeats epochs"
+            sentences.append(f"{self.name}: recorded more than once: epoch {', '.join(repeated)} ({why})")
+        return sentences
 
     def checkpoint(self, epoch: SavedEpoch) -> Path | None:
         """Return the path of the checkpoint of ``epoch``; None if there is no such file."""
@@ -80,7 +95,7 @@ class RecordedEpochs:
             parts.append(self._checkpoint_sentence(pick, best))
         same = indistinguishable(ranking, rule.by, pick) if rule.by in counts else []
         if same:
-            numbers = ", ".join(str(epoch.number) for epoch in same)
+            numbers = ", ".join(dict.fromkeys(str(epoch.number) for epoch in same))
             test = f"epoch {pick.number} by {rule.by} (exact test, {100 * LEVEL:g} %)"
             parts.append(f"These epochs do not differ significantly from {test}: {numbers}.")
         return parts
@@ -95,13 +110,16 @@ class RecordedEpochs:
         return f"Its checkpoint is gone; the best epoch that has one is {best.number}: {path}."
 
 
-def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
+def read_folders(folders: Sequence[Path]) -> tuple[list[RecordedEpochs], list[str]]:
     """Read the epochs of ``folders``. In place of a folder of folders with epochs, read all of these.
 
+    A folder that cannot be read is left out if any other can. The second value returned has a warning for each folder
+    that is left out, and the `RecordedEpochs.warnings` of the others.
+
     Raises:
-        FolderError: If a folder records no epochs, folders are of different kinds, or a folder is named twice.
-        ManifestError: If the manifest of a `CheckpointSelector` is damaged.
-        ResultError: If the records or the config of a run are damaged.
+        FolderError: If folders are of different kinds, a folder is named twice, or no folder records epochs.
+        ManifestError: If no folder can be read, and the manifest of the first, a `CheckpointSelector`, is damaged.
+        ResultError: If no folder can be read, and the records or the config of the first, a run, are damaged.
     """
     paths = [path for folder in folders for path in _folders_with_epochs(folder)]
     first = paths[0]
@@ -111,7 +129,17 @@ def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
         if _kind(path) != _kind(first):
             kinds = f"{first} is that of {_kind(first)}, and {path} that of {_kind(path)}"
             raise FolderError(f"the folders must be of one kind, but {kinds}: name only folders of one kind")
-    return [_read_run(path) if _kind(path) == RUN else _read_selector(path) for path in paths]
+    read = _read_run if _kind(first) == RUN else _read_selector
+    recorded, errors = [], dict[Path, Exception]()
+    for path in paths:
+        try:
+            recorded.append(read(path))
+        except (MpcsError, OSError) as error:
+            errors[path] = error
+    if not recorded:
+        raise errors[first]
+    left_out = [f"{path} is left out: {error}" for path, error in errors.items()]
+    return recorded, [*left_out, *(warning for folder in recorded for warning in folder.warnings())]
 
 
 def _kind(folder: Path) -> str | None:
@@ -139,10 +167,6 @@ def _numbers_by_value(path: Path) -> str:
     return re.sub(r"\d+", lambda digits: digits[0].zfill(20), path.name)
 
 
-def _without_digits(folder: Path) -> str:
-    return re.sub(r"\d+", "", str(folder.absolute()))
-
-
 def _read_selector(folder: Path) -> RecordedEpochs:
     saved, path = Manifest.read(folder), folder / MANIFEST
     try:
@@ -152,13 +176,11 @@ def _read_selector(folder: Path) -> RecordedEpochs:
         if control := [name for epoch in saved.epochs for name in epoch.values if has_control(name)]:
             raise ValueError(f"the name {quoted(control[0])} has control characters")
     except (TypeError, ValueError, AttributeError) as error:
-        raise ManifestError(f"{path} is not the manifest of a CheckpointSelector: {shown(str(error))}.") from None
+        raise damaged(path, error) from None
     if not saved.epochs:
         raise FolderError(f"{path} contains no epochs")
     directions: dict[str, Direction] = {name: "min" if way == "min" else "max" for name, way in rule.directions.items()}
-    # A manifest does not record how the model was trained, so only names that differ in numbers are taken for seeds.
-    setting = rule, _without_digits(folder)
-    return RecordedEpochs(folder, SELECTOR, saved.epochs, directions, rule, setting)
+    return RecordedEpochs(folder, SELECTOR, saved.epochs, directions, rule, config={})
 
 
 def _read_run(folder: Path) -> RecordedEpochs:
@@ -175,8 +197,7 @@ def _read_run(folder: Path) -> RecordedEpochs:
             rule = checked_rule(SelectorConfig.model_validate(tree["selector"]), columns, directions)
         except ValueError as error:
             raise ResultError(f"{config}: the selector does not fit the records: {shown(str(error), 300)}") from None
-    setting: object = {**tree, "seed": None, "name": None} if tree else (sorted(columns), _without_digits(folder))
-    return RecordedEpochs(folder, RUN, epochs, directions, rule, setting)
+    return RecordedEpochs(folder, RUN, epochs, directions, rule, tree)
 
 
 def plain_config(folder: Path) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Group folders that are seeds of one setting, and summarize each setting by means over its seeds."""
 
+import re
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from os.path import commonprefix
@@ -8,16 +9,28 @@ from typing import NamedTuple
 
 import torch
 
+from mpcs_torch.errors import quoted
 from mpcs_torch.functional import jackknife_interval
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.learning.selection import Epoch, SelectionRule
 from mpcs_torch.tables import Table, in_table
 from mpcs_torch.trainer.config.parts import TEST
+from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.recorded_epochs import RecordedEpochs
 from mpcs_torch.trainer.result import rule_in_words
 
 MIN_SEEDS = 3
 """The minimum number of seeds for an interval. Of two seeds, an interval would be 25 standard errors wide."""
+
+SEED = re.compile(r"(.*)(?<![^\W\d_])seed[-_=]?([0-9]+)(.*)", re.IGNORECASE | re.DOTALL)
+"""A path that names a seed by seed0, seed-0, seed_0 or seed=0, but not in a word such as linseed0. The groups are the
+path before the last such part, the seed, and the path after it."""
+HOW_TO_POOL = {
+    True: "to be pooled, runs must have the same config.yaml except for name and seed",
+    False: "to be pooled, folders must have the same rule, and names that differ only in the seed, such as plain-seed0 "
+    "and plain-seed1",
+}
+"""What folders need to be seeds of one setting, by whether they have the config of a run."""
 
 Settings = Mapping[str, Sequence[RecordedEpochs]]
 """The folders of each setting, which differ only in the seed, by the name of the setting."""
@@ -25,33 +38,82 @@ Picks = Mapping[str, Mapping[str, Epoch | None]]
 """The picked epoch of each folder by its name, for each setting; None if no epoch is picked."""
 
 
-def seeds_by_setting(recorded: Sequence[RecordedEpochs]) -> Settings:
-    """Return the folders of each setting, by the path of the only folder or by a pattern such as ``runs/seed-*``."""
-    groups: list[list[RecordedEpochs]] = []
-    for folder in recorded:
-        seeds = next((group for group in groups if group[0].setting == folder.setting), None)
-        if seeds is None:
-            groups.append([folder])
+class Runs(NamedTuple):
+    """Folders of one setting that differ in the seed alone, or a single folder."""
+
+    folders: Sequence[RecordedEpochs]
+    reason: str
+    """Why a single folder is not pooled with others; empty for several folders."""
+
+
+def setting_and_seed(folder: RecordedEpochs) -> tuple[object, object]:
+    """Return all that is known of the training in ``folder`` except for the seed, and the seed; None if it is unknown.
+
+    A run has both in its config. Otherwise, both are in the path, whose last part like ``seed0`` names the seed.
+    """
+    picks = folder.rule, folder.directions
+    if folder.config:
+        seed = folder.config.get("seed", RunConfig.model_fields["seed"].default)
+        return (picks, {**folder.config, "name": None, "seed": None}), seed
+    path = str(folder.folder.absolute())
+    match = SEED.fullmatch(path)
+    if match is None:
+        return (picks, path), None
+    before, seed, after = match.groups()
+    return (picks, before, after), int(seed)
+
+
+def runs_that_differ_in_the_seed_alone(recorded: Sequence[RecordedEpochs]) -> list[Runs]:
+    """Pool folders that are equal in all that is known except for the seed, if their seeds are all different."""
+    known = [setting_and_seed(folder) for folder in recorded]
+    settings = [setting for setting, _ in known]
+    pooled = []
+    for place, setting in enumerate(settings):
+        if setting in settings[:place]:
+            continue
+        folders = [folder for folder, other in zip(recorded, settings, strict=True) if other == setting]
+        seeds = [seed for other, seed in known if other == setting]
+        if len(folders) == 1:
+            pooled.append(Runs(folders, HOW_TO_POOL[bool(folders[0].config)]))
+        elif any(seeds.count(seed) > 1 for seed in seeds):
+            reason = f"their seeds must differ, but are {quoted(seeds)}"
+            pooled += [Runs([folder], reason) for folder in folders]
         else:
-            seeds.append(folder)
-    patterns = [_pattern([folder.name for folder in group]) for group in groups]
-    settings = {}
-    for pattern, group in zip(patterns, groups, strict=True):
-        is_ambiguous = patterns.count(pattern) > 1  # run-1 and run-2 of one setting, run-3 and run-4 of another
-        settings[", ".join(folder.name for folder in group) if is_ambiguous else pattern] = group
-    return settings
+            pooled.append(Runs(folders, ""))
+    return pooled
+
+
+def seeds_by_setting(recorded: Sequence[RecordedEpochs]) -> tuple[Settings, list[str]]:
+    """Return the folders of each setting, and sentences on what was read, what is pooled, and what is not and why.
+
+    A setting is named by the path of its only folder, or by a pattern such as ``runs/seed-*``.
+    """
+    pooled = runs_that_differ_in_the_seed_alone(recorded)
+    patterns = [_pattern([folder.name for folder in runs.folders]) for runs in pooled]
+    settings, apart = dict[str, Sequence[RecordedEpochs]](), dict[str, list[str]]()
+    for pattern, (folders, reason) in zip(patterns, pooled, strict=True):
+        is_ambiguous = patterns.count(pattern) > 1  # runs a and b of one setting, c and d of another
+        settings[", ".join(folder.name for folder in folders) if is_ambiguous else pattern] = folders
+        if reason:
+            apart.setdefault(reason, []).append(pattern)
+    sentences = [_reading(setting, folders) for setting, folders in settings.items()]
+    if len(recorded) > 1:
+        sentences += [f"Not pooled as seeds: {', '.join(names)}: {reason}" for reason, names in apart.items()]
+    return settings, sentences
 
 
 def _pattern(names: Sequence[str]) -> str:
+    """Return the only name, or what all ``names`` begin and end with, with ``*`` for the part between."""
     if len(names) == 1:
         return names[0]
     start = commonprefix(names)  # noqa: RUF071  # of characters
-    return f"{start.rstrip('0123456789')}*"
+    end = commonprefix([name[len(start) :][::-1] for name in names])[::-1]  # noqa: RUF071
+    return f"{start.rstrip('0123456789')}*{end.lstrip('0123456789')}"
 
 
-def reading_sentence(name: str, seeds: Sequence[RecordedEpochs]) -> str:
+def _reading(name: str, seeds: Sequence[RecordedEpochs]) -> str:
     """Return a sentence on what was read in the folders ``seeds`` of the setting ``name``."""
-    first, counts = seeds[0], sorted({len(folder.epochs) for folder in seeds})
+    first, counts = seeds[0], sorted({len({epoch.number for epoch in folder.epochs}) for folder in seeds})
     text = " to ".join(map(str, dict.fromkeys([counts[0], counts[-1]]))) + (" epoch" if counts == [1] else " epochs")
     if len(seeds) > 1:
         text = f"{len(seeds)} seeds of one setting, {text} each"

@@ -137,7 +137,7 @@ def test_select_ranks_records_with_other_columns(tmp_path: Path, capsys: pytest.
     assert run("select", tmp_path) == 0
     assert "| accuracy  | 1     | 0.95 (+0.01) | 0.3 (+0.2) |" in capsys.readouterr().out
     assert run("select", tmp_path, "--within", "dangerous=3") == 2
-    assert "--within: must be one of the run's metrics, accuracy, mpcs" in one_line(capsys.readouterr().err)
+    assert ", accuracy, mpcs, but is 'dangerous'" in one_line(capsys.readouterr().err)
     (tmp_path / "records.csv").write_text("epoch,accuracy,mpcs\n")
     assert run("select", tmp_path) == 2
     assert "contains no epochs" in one_line(capsys.readouterr().err)

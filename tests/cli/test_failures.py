@@ -9,6 +9,7 @@ from io import StringIO
 from pathlib import Path
 
 import pytest
+import torch
 
 from mpcs_torch.cli.failures import reported_errors
 from mpcs_torch.concern import ConcernError
@@ -86,7 +87,21 @@ def test_a_full_standard_output_is_named(
     assert capsys.readouterr().err == f"mpcs: standard output: {os.strerror(ENOSPC)}\n"
 
 
-@pytest.mark.parametrize("error", [ValueError("k is\nodd"), RuntimeError("k is odd"), MemoryError("k is odd")])
+@pytest.mark.parametrize("allocate", [lambda: bytearray(2**62), lambda: torch.empty(2**60)])
+def test_too_little_memory_is_no_bug(
+    allocate: Callable[[], object],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def demo() -> None:
+        allocate()
+
+    monkeypatch.setattr("mpcs_torch.cli.verbs.demo.demo", demo)
+    assert run("demo") == 2
+    assert "memory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [ValueError("k is\nodd"), RuntimeError("k is odd")])
 def test_any_other_error_is_one_line_that_says_how_to_see_more(
     error: Exception, demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
 ) -> None:

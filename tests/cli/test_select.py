@@ -60,7 +60,7 @@ def test_metrics_without_a_recorded_direction_are_named_and_do_not_rank(capsys: 
     assert found["read"][0].endswith("; without a recorded direction, and so without a pick: loss, slow")
     assert set(found["picked_by_each"]) == {"missed", "accuracy"}
     assert run("select", "skin", "--by", "loss") == 2
-    assert "'loss' has none" in one_line(capsys.readouterr().err)
+    assert ", missed, accuracy, but is 'loss'" in one_line(capsys.readouterr().err), "which columns can be chosen"
 
 
 def test_the_checkpoint_to_load_is_named_where_that_of_the_pick_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,7 +154,7 @@ def test_folders_of_seeds_may_be_named_one_by_one_in_any_number_of_parents(capsy
     for seed in (10, 11, 12):
         train(Path(f"runs/seed-{seed}/checkpoints"))
     [setting] = selected(capsys, *(f"runs/seed-{seed}/checkpoints" for seed in (10, 11, 12)))["settings"]
-    assert (setting["setting"], len(setting["folders"])) == ("runs/seed-*", 3)
+    assert (setting["setting"], len(setting["folders"])) == ("runs/seed-*/checkpoints", 3)
 
 
 def test_another_rule_is_applied_to_each_seed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -173,22 +173,48 @@ def test_seeds_are_ordered_by_their_number(capsys: pytest.CaptureFixture[str]) -
 
 def test_folders_with_another_rule_or_another_name_are_other_settings(capsys: pytest.CaptureFixture[str]) -> None:
     other = SelectionRule("accuracy", RULE.directions)
-    train_seeds(Path("runs"), [5, 6, 7], "plain")
-    train_seeds(Path("runs"), [5, 6, 7], "margin")
-    train_seeds(Path("more"), [5, 6, 7], "plain", other)
+    train_seeds(Path("runs"), [5, 6, 7], "plain-seed")
+    train_seeds(Path("runs"), [5, 6, 7], "margin-seed")
+    train_seeds(Path("more"), [5, 6, 7], "plain-seed", other)
     found = selected(capsys, "runs", "more")["settings"]
-    names = ["runs/margin-*", "runs/plain-*", "more/plain-*"]
+    names = ["runs/margin-seed-*", "runs/plain-seed-*", "more/plain-seed-*"]
     assert [(setting["setting"], len(setting["folders"])) for setting in found] == [(name, 3) for name in names]
-    train(Path("runs/plain-3"), rule=other)
-    names = [setting["setting"] for setting in selected(capsys, "runs")["settings"]]
-    assert names == ["runs/margin-*", "runs/plain-*", "runs/plain-3"]
+    train(Path("runs/plain-seed-3"), rule=other)
+    found = selected(capsys, "runs")
+    assert [setting["setting"] for setting in found["settings"]] == [*names[:2], "runs/plain-seed-3"]
+    assert [line for line in found["read"] if line.startswith("Not pooled as seeds: runs/plain-seed-3: ")]
 
 
 def test_settings_with_one_pattern_are_named_by_their_folders(capsys: pytest.CaptureFixture[str]) -> None:
     for seed in range(4):
-        train(Path(f"runs/{seed}"), rule=RULE if seed % 2 else SelectionRule("accuracy", RULE.directions))
+        train(Path(f"runs/seed{seed}"), rule=RULE if seed % 2 else SelectionRule("accuracy", RULE.directions))
     names = [setting["setting"] for setting in selected(capsys, "runs")["settings"]]
-    assert names == ["runs/0, runs/2", "runs/1, runs/3"]
+    assert names == ["runs/seed0, runs/seed2", "runs/seed1, runs/seed3"]
+
+
+def test_numbers_that_name_no_seed_are_never_pooled(capsys: pytest.CaptureFixture[str]) -> None:
+    for trial in range(6):
+        train(Path(f"runs/run-{trial}"))
+    found = selected(capsys, "runs")
+    assert [setting["setting"] for setting in found["settings"]] == [f"runs/run-{trial}" for trial in range(6)]
+    [reason] = [line for line in found["read"] if line.startswith("Not pooled as seeds: ")]
+    assert ", ".join(f"runs/run-{trial}" for trial in range(6)) in reason
+    assert "plain-seed0" in reason, "how to name seeds"
+
+
+@pytest.mark.parametrize("settings", [("lr0.1", "lr0.01"), ("bs32", "bs64"), ("lr1e-3", "lr1e-4"), ("fold1", "fold2")])
+@pytest.mark.parametrize("separator", ["-", "/"])
+def test_settings_that_differ_in_a_number_are_not_pooled(
+    settings: tuple[str, str], separator: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folders = [f"runs/{setting}{separator}seed{seed}" for setting in settings for seed in (0, 1)]
+    for folder in folders:
+        train(Path(folder))
+    found = selected(capsys, *folders)
+    assert [setting["setting"] for setting in found["settings"]] == [
+        f"runs/{name}{separator}seed*" for name in settings
+    ]
+    assert not [line for line in found["read"] if line.startswith("Not pooled")]
 
 
 def test_runs_are_seeds_of_one_setting_if_only_name_and_seed_differ(capsys: pytest.CaptureFixture[str]) -> None:
@@ -198,6 +224,51 @@ def test_runs_are_seeds_of_one_setting_if_only_name_and_seed_differ(capsys: pyte
     found = selected(capsys, "runs")["settings"]
     assert [len(setting["folders"]) for setting in found] == [3, 1]
     assert [folder["folder"] for folder in found[0]["folders"]] == ["runs/first", "runs/second", "runs/third"]
+
+
+def test_runs_with_the_same_seed_are_not_pooled_and_the_reason_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, seed in (("toy-seed1", 7), ("toy-seed2", 7), ("toy-seed3", 8)):
+        run_folder(f"runs/{name}", f"seed: {seed}\n")
+    found = selected(capsys, "runs")
+    assert [len(setting["folders"]) for setting in found["settings"]] == [1, 1, 1]
+    assert [line for line in found["read"] if line.startswith("Not pooled")] == [
+        "Not pooled as seeds: runs/toy-seed1, runs/toy-seed2, runs/toy-seed3: "
+        "their seeds must differ, but are [7, 7, 8]"
+    ]
+
+
+def test_a_damaged_folder_is_left_out_and_named_and_the_others_are_used(capsys: pytest.CaptureFixture[str]) -> None:
+    train_seeds(Path("runs"), [5, 6, 7, 8])
+    Path("runs/seed-1/manifest.json").write_text("{")
+    found = selected(capsys, "runs")
+    [setting] = found["settings"]
+    assert [folder["folder"] for folder in setting["folders"]] == [f"runs/seed-{seed}" for seed in (0, 2, 3)]
+    [warning] = found["warnings"]
+    assert warning.startswith("runs/seed-1 is left out: runs/seed-1/manifest.json ")
+    assert run("select", "runs") == 0
+    assert f"mpcs: warning: {warning}\n" in capsys.readouterr().err
+
+
+def test_a_metric_that_is_nan_in_each_epoch_is_named_with_its_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    train(Path("runs/seed-0"), [{**EPOCHS[0], "loss": nan}, EPOCHS[1]])
+    train(Path("runs/seed-1"), [{**EPOCHS[0], "loss": nan}, {**EPOCHS[1], "loss": nan}])
+    assert selected(capsys, "runs")["warnings"] == ["runs/seed-1: NaN in each epoch: loss"]
+    assert selected(capsys, "runs/seed-0")["warnings"] == []
+
+
+def test_an_epoch_that_is_recorded_twice_is_counted_and_listed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    train(Path("skin"))
+    train(Path("skin"), [EPOCHS[0], {**EPOCHS[1], "missed": 8.0}, {**EPOCHS[2], "missed": 4.0}], resume=True)
+    found = selected(capsys, "skin", "--within", "accuracy=1")
+    assert found["read"][0].startswith("skin: 3 epochs of ")
+    assert (found["best"][0]["epoch"], found["indistinguishable"]) == (2, [1, 0])
+    [warning] = found["warnings"]
+    assert warning.startswith("skin: recorded more than once: epoch 1, 2 ")
+    assert run("select", "skin", "--within", "accuracy=1") == 0
+    out = capsys.readouterr().out
+    [table] = printed_tables(out)
+    assert [row[-1] for row in table.rows[:2]] == ["0, 1 (2 epochs)", "0, 2 (2 epochs)"]
+    assert out.endswith(": 1, 0.\n")
 
 
 @pytest.mark.parametrize(("seeds", "has_interval"), [(2, False), (3, True)])

@@ -20,7 +20,15 @@ from mpcs_torch.metrics import Accuracy, ClassErrorRates, MacroF1
 from tests.integrations import plain_loop as plain
 
 os.environ["HF_HUB_OFFLINE"] = "1"
-from transformers import EvalPrediction, PretrainedConfig, PreTrainedModel, Trainer, TrainingArguments
+from transformers import (
+    EvalPrediction,
+    PretrainedConfig,
+    PreTrainedModel,
+    Trainer,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from mpcs_torch.integrations.huggingface import (
@@ -318,15 +326,44 @@ def test_each_trial_of_a_search_has_a_selector_of_its_own(tmp_path: Path) -> Non
         lambda trial: {"num_train_epochs": trial.suggest_int("num_train_epochs", 1, 3)},
         compute_objective=lambda metrics: metrics["eval_mpcs_loss"],
         n_trials=3,
+        hp_name=lambda trial: f"trial-{trial.number}",
         sampler=optuna.samplers.GridSampler({"num_train_epochs": [1, 2, 3]}, seed=0),
         backend="optuna",
         direction="minimize",
     )
-    runs = [CheckpointSelector.open(tmp_path / "selector" / f"run-{number}") for number in range(3)]
+    runs = [CheckpointSelector.open(tmp_path / "selector" / f"trial-{number}") for number in range(3)]
     assert sorted(len(run.epochs) for run in runs) == [1, 2, 3]
     assert len(runs[int(found.run_id)].epochs) == found.hyperparameters["num_train_epochs"]
     assert best.selector.folder == runs[-1].folder
     assert {run.patience for run in runs} == {9}
+
+
+def test_trials_without_names_are_refused(tmp_path: Path) -> None:
+    trainer = trainer_in(tmp_path / "trainer", SelectCheckpoint(tmp_path / "best", plain.rule(mpcs="mpcs_loss")))
+    trainer.model_init, trainer.optimizer, trainer.lr_scheduler = lambda trial: Classifier(), None, None
+    with pytest.raises(HuggingFaceError, match="hp_name"):
+        trainer.hyperparameter_search(lambda trial: {}, n_trials=1, backend="optuna")
+
+
+@pytest.mark.parametrize("epochs", [0, 1])
+def test_a_training_that_begins_again_has_a_folder_if_epochs_were_recorded(tmp_path: Path, epochs: int) -> None:
+    """The Trainer begins again with a smaller batch; here, its callbacks are called as it calls them."""
+    best = SelectCheckpoint(tmp_path, SelectionRule("loss", {"loss": "min"}))
+    settings = TrainingArguments(str(tmp_path), eval_strategy="epoch", auto_find_batch_size=True, use_cpu=True)
+    for score in (0.5, 0.4):
+        best.on_train_begin(settings, TrainerState(), TrainerControl())
+        for epoch in range(1, epochs + 1):
+            state, metrics = TrainerState(epoch=float(epoch), global_step=epoch), {"eval_loss": score}
+            best.on_evaluate(settings, state, TrainerControl(), metrics=metrics, model=Classifier())
+    assert best.selector.folder == (tmp_path / "restart-1" if epochs else tmp_path)
+    assert [epoch.values["loss"] for epoch in best.selector.epochs] == [0.4] * epochs
+
+
+@pytest.mark.parametrize("settings", [{"metric_for_best_model": None}, {"metric_for_best_model": "accuracy"}])
+def test_a_scheduler_that_would_follow_no_loss_is_refused(tmp_path: Path, settings: dict[str, Any]) -> None:
+    best = SelectCheckpoint(tmp_path / "best", plain.rule(mpcs="mpcs_loss"))
+    with pytest.raises(HuggingFaceError, match="metric_for_best_model must name a metric for which lower is better"):
+        trainer_in(tmp_path / "trainer", best, **settings).train()
 
 
 def test_names_end_in_loss_if_and_only_if_lower_is_better() -> None:

@@ -1,4 +1,4 @@
-"""Twenty situations of training loops, the same in every framework, each run or marked with the framework's reason."""
+"""Twenty-one situations of training loops, the same in every framework, each run or marked with a reason."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import skorch
 import torch
+from torch import nn
 
 from mpcs_torch.integrations import huggingface, ignite, lightning
 from mpcs_torch.integrations import skorch as with_skorch
@@ -251,7 +253,9 @@ def test_19_an_argument_of_another_framework_is_named(name: str, other: str, tmp
 
 def made(kind: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
     callback = kind(*arguments, **options)
-    return callback.initialize() if isinstance(callback, with_skorch.SelectCheckpoint) else callback
+    if isinstance(callback, with_skorch.SelectCheckpoint):
+        callback.initialize().on_train_begin(skorch.NeuralNet(nn.Linear, nn.MSELoss))
+    return callback
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -264,6 +268,15 @@ def test_20_a_selector_or_its_folder_and_rule_make_the_same_callback(name: str, 
     assert (from_folder.rule, from_folder.top_k, from_folder.patience) == (RULE, 2, 4)
 
 
+def test_21_a_new_training_in_the_folder_of_another_one_is_warned_of(
+    framework: str, loop: Loop, tmp_path: Path
+) -> None:
+    needs(framework, own_loop("the loop is the user's, and so is the state with which it begins"))
+    loop(Script(SCORES, tmp_path))
+    with pytest.warns(UserWarning, match=f"begins anew, but .* has {len(SCORES)} epochs of an earlier one"):
+        loop(Script(SCORES, tmp_path, options={"resume": True}))
+
+
 def test_every_situation_has_its_number() -> None:
     found = re.findall(r"^def test_(\d\d)_", Path(__file__).read_text(), flags=re.MULTILINE)
-    assert [int(number) for number in found] == list(range(1, 21))
+    assert [int(number) for number in found] == list(range(1, 22))

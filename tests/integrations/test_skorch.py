@@ -138,6 +138,8 @@ def test_a_net_with_the_callback_is_cloned_and_set_as_others(tmp_path: Path) -> 
     second.fit(INPUTS, LABELS)
     best = dict(second.callbacks_)["best"]
     assert (best.selector.folder, best.selector.patience) == (tmp_path / "b", None)
+    second.set_params(callbacks__best__selector_or_folder=tmp_path / "c").fit(INPUTS, LABELS)
+    assert [len(CheckpointSelector.open(tmp_path / name).epochs) for name in "bc"] == [3, 3]
     pickle.loads(pickle.dumps(clone(first)))
     with pytest.raises(FileExistsError):  # several fits of a search share no folder
         GridSearchCV(second, {"lr": [0.1]}, cv=2, refit=False, error_score="raise").fit(INPUTS, LABELS)

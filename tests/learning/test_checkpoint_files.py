@@ -102,6 +102,28 @@ def test_what_is_no_manifest_is_refused(tmp_path: Path, text: str) -> None:
         Manifest.read(tmp_path)
 
 
+@pytest.mark.parametrize("line", [1, 2, 3])
+def test_a_line_that_was_cut_off_is_named_by_its_number(tmp_path: Path, line: int) -> None:
+    selector = CheckpointSelector(tmp_path, RULE)
+    for epoch in range(3):
+        selector.update({}, epoch=epoch, mpcs=0.5, accuracy=0.9)
+    path = tmp_path / checkpoint_files.MANIFEST
+    lines = path.read_text().split("\n")
+    assert len(lines) > 3
+    lines[line - 1] = lines[line - 1][:10]
+    path.write_text("\n".join(lines))
+    with pytest.raises(ManifestError) as error:
+        Manifest.read(tmp_path)
+    assert str(path) in str(error.value)
+    assert f"line {line} " in str(error.value)
+
+
+def test_an_object_of_another_kind_is_told_what_it_lacks(tmp_path: Path) -> None:
+    (tmp_path / checkpoint_files.MANIFEST).write_text('{"name": "a web app", "rule": {}}\n')
+    with pytest.raises(ManifestError, match="lacks settings, epochs"):
+        Manifest.read(tmp_path)
+
+
 def test_a_huge_manifest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path)
     monkeypatch.setattr(checkpoint_files, "MAX_BYTES", 10)

@@ -14,7 +14,9 @@ import pytest
 import torch
 
 from mpcs_torch.io import atomic_files as files
+from mpcs_torch.io.local_paths import PathError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_files, checkpoint_selector
+from mpcs_torch.learning.checkpoint_files import StateError
 from tests.processes.forked import forked, succeeded
 
 RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
@@ -83,7 +85,7 @@ def test_a_state_is_built_only_to_be_saved(tmp_path: Path) -> None:
     built: list[int] = []
     selector = CheckpointSelector(tmp_path, RULE)
     for epoch, mpcs in enumerate([0.2, 0.9, 0.1], start=1):
-        selector.update(lambda epoch=epoch: built.append(epoch), epoch=epoch, mpcs=mpcs, accuracy=0.5)
+        selector.update(lambda epoch=epoch: built.append(epoch) or {}, epoch=epoch, mpcs=mpcs, accuracy=0.5)
     assert built == [1, 3]
 
 
@@ -107,8 +109,7 @@ def test_the_best_epochs_of_other_metrics_are_kept_to_compare_with(tmp_path: Pat
 
 def test_going_on_must_be_asked_for(tmp_path: Path) -> None:
     update(CheckpointSelector(tmp_path / "old", RULE), 1, 0.1)
-    message = "folder must be empty, but .*old contains the checkpoints of an earlier run: pass resume=True to continue"
-    with pytest.raises(FileExistsError, match=message):
+    with pytest.raises(FileExistsError, match=r"of an earlier run: pass another folder .* or resume=True"):
         CheckpointSelector(tmp_path / "old", RULE)
     with pytest.raises(FileExistsError, match="contains old: pass another folder"):
         CheckpointSelector(tmp_path, RULE)
@@ -322,8 +323,14 @@ def test_missing_metrics_and_wrong_counts_are_refused(tmp_path: Path) -> None:
     selector = CheckpointSelector(tmp_path, RULE)
     with pytest.raises(ValueError, match=re.escape("the rule needs the metric accuracy, but got mpcs.")):
         selector.update({}, epoch=1, mpcs=0.1)
-    with pytest.raises(ValueError, match="top_k must be at least 1 and keep_every at least 0, but got 0 and 0"):
-        CheckpointSelector(tmp_path, RULE, top_k=0)
+    for wrong in ({"top_k": 0}, {"patience": 2.5}, {"top_k": 1.5}, {"keep_best_by": "mpcs"}, {"patience": "3"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            CheckpointSelector(tmp_path, RULE, **wrong)
+    with pytest.raises(StateError, match="is None"):
+        selector.update(lambda: None, epoch=1, mpcs=0.1, accuracy=0.5)
+    assert not selector.epochs
+    with pytest.raises(PathError):
+        CheckpointSelector("", RULE)
 
 
 @pytest.mark.slow

@@ -240,6 +240,28 @@ def test_a_cosine_is_multiplied_by_the_factor_and_resumes() -> None:
     assert score.factor == 1 / 20
 
 
+def test_the_factor_of_a_resumed_run_is_in_the_state_of_the_optimizer() -> None:
+    """Frameworks save the optimizer and the LambdaLR, but not the MPCSLR beside it."""
+    own = optimizer()
+    scheduler = MPCSLR(own, sets_rates=False, smoothing=0.5)
+    scheduler.step(0.8)
+    scheduler.step(0.4)
+    resumed = optimizer()
+    early = MPCSLR(resumed, sets_rates=False, smoothing=0.5)
+    resumed.load_state_dict(copy.deepcopy(own.state_dict()))
+    late = MPCSLR(resumed, sets_rates=False, smoothing=0.5)
+    assert early.factor == late.factor == scheduler.factor == pytest.approx(0.75)
+    scheduler.step(0.2)
+    late.step(0.2)
+    assert early.factor == late.factor == scheduler.factor == pytest.approx(0.5)
+
+
+def test_a_score_that_is_no_number_is_refused() -> None:
+    for wrong in (None, "0.5", torch.zeros(2)):
+        with pytest.raises(ValueError, match="metrics, the evaluation score, must be a number"):
+            MPCSLR(optimizer()).step(wrong)  # type: ignore[arg-type]
+
+
 def test_without_setting_rates_no_rate_changes_and_min_lr_is_refused() -> None:
     own = optimizer()
     scheduler = MPCSLR(own, warmup_steps=2, sets_rates=False)

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from mpcs_torch import MetaPatternConcernScore, load_concern
 from mpcs_torch.concern.files import FIELDS
@@ -274,6 +275,18 @@ def test_code_of_a_config_that_fails_is_the_cause_of_the_error(tmp_path: Path, m
 
 def failing_net(input_shape: object, num_classes: int) -> None:
     raise KeyError("width")
+
+
+def wide_net(input_shape: object, num_classes: int, width: int = 8) -> torch.nn.Module:
+    return torch.nn.Sequential(torch.nn.Linear(4, width), torch.nn.Linear(width, num_classes))
+
+
+def test_ordinary_arguments_after_the_positional_ones_are_keys(tmp_path: Path) -> None:
+    part = f"model={{path: '{__name__}:wide_net', width: 3}}"
+    config = load_config(write(tmp_path, MINIMAL), [part])
+    assert config.model.model_dump()["width"] == 3
+    with pytest.raises(ConfigError, match=r"model.num_classes"):
+        load_config(write(tmp_path, MINIMAL), [part.replace("width", "num_classes")])
 
 
 def no_net(input_shape: object, num_classes: int) -> int:

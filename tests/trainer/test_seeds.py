@@ -1,12 +1,94 @@
 """Means over seeds and their intervals."""
 
 from math import inf, nan
+from pathlib import Path
 from statistics import NormalDist
+from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from scipy import stats
 
-from mpcs_torch.trainer.seeds import mean_over_seeds
+from mpcs_torch.learning import SelectionRule
+from mpcs_torch.learning.checkpoint_files import SavedEpoch
+from mpcs_torch.trainer.recorded_epochs import RUN, SELECTOR, RecordedEpochs
+from mpcs_torch.trainer.seeds import mean_over_seeds, runs_that_differ_in_the_seed_alone, seeds_by_setting
+
+RULE = SelectionRule("mpcs", {"mpcs": "min"})
+NAMES = st.text("abz.0189=_-e", min_size=1, max_size=8).map(lambda name: f"x{name}")
+
+
+def folder(name: str, config: dict[str, Any] | None = None, rule: SelectionRule = RULE) -> RecordedEpochs:
+    kind = SELECTOR if config is None else RUN
+    return RecordedEpochs(Path("runs", name), kind, [SavedEpoch(1, {"mpcs": 0.5})], {"mpcs": "min"}, rule, config or {})
+
+
+def pooled(*folders: RecordedEpochs) -> list[list[str]]:
+    runs = runs_that_differ_in_the_seed_alone(folders)
+    assert all(bool(group.reason) == (len(group.folders) == 1) for group in runs)
+    return [[one.folder.relative_to("runs").as_posix() for one in group.folders] for group in runs]
+
+
+@given(NAMES, NAMES, st.lists(st.integers(0, 10**6), min_size=2, max_size=5, unique=True), st.sampled_from("-_= "))
+def test_names_are_pooled_if_they_are_equal_without_the_seed(
+    before: str, after: str, seeds: list[int], separator: str
+) -> None:
+    names = [f"{before}-seed{separator.strip()}{seed}-{after}" for seed in seeds]
+    assert pooled(*map(folder, names)) == [names]
+    nested = [f"{before}/seed{separator.strip()}{seed}/{after}" for seed in seeds]
+    assert pooled(*map(folder, nested)) == [nested]
+    other = [f"{name}0" for name in names]
+    assert pooled(*map(folder, [*names, *other])) == [names, other]
+    assert pooled(*map(folder, names[:1])) == [names[:1]]
+
+
+@given(st.lists(NAMES, min_size=2, max_size=6, unique=True))
+def test_names_without_a_seed_are_never_pooled(names: list[str]) -> None:
+    assert pooled(*map(folder, names)) == [[name] for name in names]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["linseed0", "linseed1"],  # a word
+        ["seeds0", "seeds1"],
+        ["seed.0", "seed.1"],
+        ["seed0", "seed-0", "seed_1"],  # 0 is repeated
+        ["seed1", "seed01"],
+        ["data-seed0-seed0", "data-seed1-seed0"],  # the last is the seed
+    ],
+)
+def test_names_that_do_not_differ_in_a_seed_alone_are_not_pooled(names: list[str]) -> None:
+    assert pooled(*map(folder, names)) == [[name] for name in names]
+
+
+def test_a_seed_may_be_capitalized_and_another_rule_is_another_setting() -> None:
+    other = SelectionRule("mpcs", {"mpcs": "min"}, ties="last")
+    found = pooled(folder("Seed0"), folder("seed=1"), folder("seed2", rule=other))
+    assert found == [["Seed0", "seed=1"], ["seed2"]]
+
+
+@given(st.lists(st.integers(1, 4), min_size=2, max_size=4), st.booleans())
+def test_configs_decide_for_runs_whatever_their_names(seeds: list[int], named: bool) -> None:
+    assume(2 in seeds)
+    names = [f"seed{place}" if named else f"run{place}" for place in range(len(seeds))]
+    runs = [folder(name, {"name": name, "seed": seed, "lr": 0.1}) for name, seed in zip(names, seeds, strict=True)]
+    are_pooled = len(set(seeds)) == len(seeds)
+    expected = [names] if are_pooled else [[name] for name in names]
+    assert pooled(*runs) == expected
+    assert pooled(*runs, folder("seed9", {"seed": 9, "lr": 0.2})) == [*expected, ["seed9"]]
+
+
+def test_a_config_without_a_seed_has_the_default_seed() -> None:
+    assert pooled(folder("a", {"lr": 1}), folder("b", {"lr": 1, "seed": 1})) == [["a"], ["b"]]
+    assert pooled(folder("a", {"lr": 1}), folder("b", {"lr": 1, "seed": 2})) == [["a", "b"]]
+
+
+def test_a_single_folder_has_no_reason_to_print() -> None:
+    settings, sentences = seeds_by_setting([folder("run-0")])
+    assert [*settings] == ["runs/run-0"]
+    assert len(sentences) == 1
 
 
 @pytest.mark.parametrize("seeds", [3, 5, 20])

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from mpcs_torch.cli.console import COMMAND_LINE, note, printed_warnings
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_warnings, printed_warnings
 from mpcs_torch.cli.options import DataRoot, TrustCode, check_out, shared
 from mpcs_torch.errors import printable
 
@@ -35,11 +35,12 @@ def report(
     check_out(out)
 
     from mpcs_torch.trainer.recorded_epochs import RUN, read_folders
-    from mpcs_torch.trainer.seeds import reading_sentence, seeds_by_setting
+    from mpcs_torch.trainer.seeds import seeds_by_setting
 
-    recorded = read_folders(folders)
-    settings = seeds_by_setting(recorded)
-    note(*(printable(reading_sentence(name, seeds)) for name, seeds in settings.items()))
+    recorded, warned = read_folders(folders)
+    settings, readings = seeds_by_setting(recorded)
+    note(*map(printable, readings))
+    print_warnings(*map(printable, warned))
     with printed_warnings():
         if recorded[0].kind == RUN and len(settings) == len(recorded):
             from mpcs_torch.report.run import write_run_report
@@ -50,5 +51,5 @@ def report(
         else:
             from mpcs_torch.report.epochs import write_epochs_report
 
-            write_epochs_report(settings, out, command=str(COMMAND_LINE))
+            write_epochs_report(settings, out, notes=[*readings, *warned], command=str(COMMAND_LINE))
     note(f"wrote {out}")

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mpcs_torch.cli.console import print_reading, print_result
+from mpcs_torch.cli.console import print_reading, print_result, print_warnings
 from mpcs_torch.cli.options import named_numbers, refused_values, shared
+from mpcs_torch.errors import printable
 
 if TYPE_CHECKING:
     from mpcs_torch.learning.selection import SelectionRule
@@ -25,7 +26,8 @@ def select(
     The rule is the one that FOLDER records, unless --by or --within is given. For example, --within accuracy=0.001
     considers only epochs whose accuracy is within 0.1 points of the best. Seeds of one setting are summarized in one
     row: runs whose configs differ only in name and seed, and folders of a CheckpointSelector with the same rule whose
-    names differ only in numbers. No code of a folder is run.
+    names differ only in the seed, such as plain-seed0 and plain-seed1. A damaged folder among several is left out with
+    a warning. No code of a folder is run.
 
     Args:
         folders: Folder of a run of mpcs train, folder of a CheckpointSelector, or a folder of such folders.
@@ -36,12 +38,14 @@ def select(
 
     from mpcs_torch.trainer.recorded_epochs import read_folders
     from mpcs_torch.trainer.result import rule_in_words
-    from mpcs_torch.trainer.seeds import means_at_picks, picks_by, reading_sentence, seeds_by_setting, summary_parts
+    from mpcs_torch.trainer.seeds import means_at_picks, picks_by, seeds_by_setting, summary_parts
 
-    recorded = read_folders(folders)
+    recorded, warned = read_folders(folders)
+    grouped, readings = seeds_by_setting(recorded)
+    print_reading(*readings)
+    print_warnings(*map(printable, warned))
     picks, settings = dict[str, Any](), list[dict[str, Any]]()
-    for name, seeds in seeds_by_setting(recorded).items():
-        print_reading(reading_sentence(name, seeds))
+    for name, seeds in grouped.items():
         rule = _rule(seeds[0], by, slack)
         if rule != seeds[0].rule:
             print_reading(f"{name}: picked by this rule: {rule_in_words(rule)}")
@@ -49,9 +53,9 @@ def select(
         means = {metric: mean._asdict() for metric, mean in means_at_picks(picks[name]).items()}
         settings.append({"setting": name, "means": means, "folders": [_plain(folder, rule) for folder in seeds]})
     if len(recorded) == 1:
-        print_result(_plain(recorded[0], rule), *recorded[0].explained(rule))
+        print_result({"warnings": warned, **_plain(recorded[0], rule)}, *recorded[0].explained(rule))
     else:
-        print_result({"settings": settings}, *summary_parts(picks))
+        print_result({"warnings": warned, "settings": settings}, *summary_parts(picks))
 
 
 def _rule(folder: "RecordedEpochs", by: str | None, within: dict[str, float]) -> "SelectionRule":
@@ -87,6 +91,6 @@ def _plain(folder: "RecordedEpochs", rule: "SelectionRule") -> dict[str, Any]:
             for epoch in ranking[:1]
         ],
         "intervals": {name: count_interval(ranking[0].values[name]) for name in counts if ranking},
-        "indistinguishable": [epoch.number for epoch in same],
+        "indistinguishable": list(dict.fromkeys(epoch.number for epoch in same)),
         "picked_by_each": {name: epoch.number for name, epoch in rule.picked_by_each(folder.epochs).items()},
     }

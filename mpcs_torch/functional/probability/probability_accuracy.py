@@ -193,8 +193,9 @@ def measure_counts(
     correct: Tensor, incorrect: Tensor, cells: int, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
     """Compute bins and means from the counts of each histogram cell, (grid_size,); 1 / ``delta`` divides ``cells``."""
-    edges = _edges(cells, correct.device)
-    histogram = _Histogram((edges[:-1] + edges[1:]) / 2, edges[:-1], edges[1:], correct)
+    edges, used = _edges(cells, correct.device), correct + incorrect > 0  # few rows fill few of the cells
+    low, high, correct, incorrect = edges[:-1][used], edges[1:][used], correct[used], incorrect[used]
+    histogram = _Histogram((low + high) / 2, low, high, correct)
 
     def count_others(bins: _Bins) -> Tensor:
         return incorrect.new_zeros(bins.number + 1).index_add_(0, bins.owner(histogram.middle), incorrect)

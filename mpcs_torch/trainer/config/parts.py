@@ -115,8 +115,9 @@ class PartConfig(Section):
         try:
             signature = inspect.signature(maker, eval_str=True)
             keywords = {}
-            for name, parameter in signature.parameters.items():
-                if parameter.kind is parameter.KEYWORD_ONLY:
+            for place, (name, parameter) in enumerate(signature.parameters.items()):
+                is_taken = parameter.kind is parameter.POSITIONAL_OR_KEYWORD and place < len(cls.takes)
+                if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) and not is_taken:
                     annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
                     keywords[name] = annotation, ... if parameter.default is parameter.empty else parameter.default
             if taken := [name for name in ("name", "path") if name in keywords]:
@@ -124,7 +125,7 @@ class PartConfig(Section):
             signature.bind(*cls.takes, **keywords)
             return create_model("Arguments", __base__=base, **keywords)  # type: ignore[call-overload,no-any-return]
         except Exception as error:  # evaluating an annotation runs code, which can raise anything
-            rule = f"must name a function or class of {' and '.join(cls.takes)}, with other arguments by keyword only"
+            rule = f"must name a function or class of {' and '.join(cls.takes)}, with names for other arguments"
             raise ValueError(f"{rule}, but {quoted(maker)}: {shown(str(error))}") from error
 
     @classmethod

@@ -2,7 +2,6 @@
 
 import inspect
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -160,6 +159,12 @@ class DeviceConfig(Section):
 Need = Literal["value", "direction", "lower_is_better"]
 Follower = tuple[str, str, Need]
 """A config key that names a column of the records, this column, and the property that the column must have."""
+SUITABLE: Mapping[Need, tuple[str, tuple[Direction | None, ...]]] = {
+    "value": ("", (None, "min", "max")),
+    "direction": (" with a known direction (lower or higher is better)", ("min", "max")),
+    "lower_is_better": (" that are better when lower", ("min",)),
+}
+"""For each property that a column must have, the words for it, and the directions that a column with it can have."""
 
 
 def follower_problems(
@@ -174,13 +179,12 @@ def follower_problems(
                 "new data. Hold out validation samples (data.validation_fraction), measure epochs on them "
                 f"(epochs.samples: validation), and choose by {better}"
             )
-        elif column not in measured:
-            names = ", ".join(islice(measured, 30))
-            yield f"{place}: must be one of the run's metrics, {names}, but is {quoted(column)}"
-        elif needs != "value" and column not in directions:
-            yield f"{place}: must be a metric with a direction (higher_is_better), but {quoted(column)} has none"
-        elif needs == "lower_is_better" and directions[column] == "max":
-            yield f"{place}: must be a metric that is better when lower, but {quoted(column)} is better when higher"
+            continue
+        which, ways = SUITABLE[needs]
+        suitable = [name for name in measured if directions.get(name) in ways and not name.startswith(TEST)]
+        if column not in suitable:
+            names = ", ".join(suitable[:30]) or "of which there are none"
+            yield f"{place}: must be one of the run's metrics{which}, {names}, but is {quoted(column)}"
 
 
 class LossConfig(PartConfig):

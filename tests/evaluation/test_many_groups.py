@@ -1,0 +1,80 @@
+"""Groups of rows, also by the thousand: each has the values of its rows alone."""
+
+from math import nan
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec, evaluate
+from mpcs_torch.evaluation import Evaluation, Result
+from mpcs_torch.evaluation.evaluation import MANY_GROUPS
+from mpcs_torch.evaluation.scores import Scores
+
+CONCERN = ConcernSpec(["a", "b", "c"], weights=[[0, 1, 5], [1, 0, 2], [1, 1, 0]], class_groups={"ab": ["a", "b"]})
+
+
+def drawn(rows: int, classes: int, seed: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn(rows, classes, generator=generator).double()
+    return logits.softmax(1), torch.randint(classes, (rows,), generator=generator)
+
+
+def assert_same(scores: Scores, others: Scores) -> None:
+    assert scores.rows == others.rows
+    for name, value in scores.values.items():
+        assert value == pytest.approx(others.values[name], nan_ok=True), name
+        assert type(value) is type(others.values[name]), name
+        ends, expected = scores.intervals.get(name, (nan, nan)), others.intervals.get(name, (nan, nan))
+        assert ends == pytest.approx(expected, nan_ok=True), name
+    assert scores.without_interval == others.without_interval
+
+
+@settings(max_examples=15)
+@given(
+    groups=st.lists(st.sampled_from("pqrs"), min_size=1, max_size=40),
+    seed=st.integers(0, 9),
+    intervals=st.booleans(),
+    has_concern=st.booleans(),
+)
+def test_a_group_has_the_values_of_its_rows_alone(
+    groups: list[str], seed: int, intervals: bool, has_concern: bool
+) -> None:
+    probs, target = drawn(len(groups), 3, seed)
+    names, concern = ["a", "b", "c"], CONCERN if has_concern else None
+
+    def measured(rows: Tensor, **kinds: object) -> Result[Scores]:
+        settings = {"class_names": names, "concern": concern, "intervals": intervals, **kinds}
+        return evaluate(probs[rows], target[rows], **settings)
+
+    [of_site] = measured(torch.arange(len(groups)), groups={"site": groups}).groups
+    assert set(of_site.groups) == set(groups)
+    for name, scores in of_site.groups.items():
+        alone = measured(torch.tensor([group == name for group in groups])).first
+        assert_same(scores, alone)
+        for rate in of_site.pooled.class_group_rates:
+            assert scores.find(rate)[0] == pytest.approx(alone.find(rate)[0], nan_ok=True)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("intervals", [False, True])
+def test_groups_of_merged_parts_are_those_of_all_rows(intervals: bool) -> None:
+    probs, target = drawn(90, 3, seed=0)
+    groups = [f"s{(7 * row) % 11}" for row in range(90)]
+    whole, *parts = (Evaluation(3, intervals=intervals) for _ in range(3))
+    whole.update(probs, target, groups={"site": groups})
+    for first, last, part in ((0, 40, parts[1]), (40, 47, parts[0]), (47, 90, parts[0])):
+        part.update(probs[first:last], target[first:last], groups={"site": groups[first:last]})
+    parts[1].merge(parts[0])
+    [of_whole], [of_parts] = whole.result().groups, parts[1].result().groups
+    for name, scores in of_whole.groups.items():
+        assert_same(scores, of_parts.groups[name])
+
+
+@pytest.mark.parametrize("number", [MANY_GROUPS, MANY_GROUPS + 1])
+def test_a_note_says_that_groups_are_many(number: int) -> None:
+    probs, target = drawn(number, 2, seed=2)
+    sites = [str(row) for row in range(number)]
+    result = evaluate(probs, target, groups={"site": sites}, intervals=False)
+    assert any("site" in note and str(number) in note for note in result.notes) == (number > MANY_GROUPS)
