@@ -154,6 +154,24 @@ def test_labels_of_another_file_are_copied_once(
     assert "has a column 'label', which is read as labels beside decisions" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("numbers", "label"),
+    [
+        ([0, 1, 1, 0], "column 1"),
+        ([1, 3, 3, 1], "column 1"),
+        ([1, 2, 1, 2], None),
+        ([0, 1, 7, 7], None),
+        ([3, 0, 1, 2], None),
+    ],
+)
+def test_numbers_without_a_header_are_labels_only_if_they_clearly_count_classes(
+    tmp_path: Path, numbers: list[int], label: str | None
+) -> None:
+    rows = zip(numbers, PROBS.tolist(), strict=False)
+    (tmp_path / "p.csv").write_text("".join(f"{number},{','.join(map(str, row))}\n" for number, row in rows))
+    assert Predictions(tmp_path / "p.csv", class_names=NAMES, needs_labels=False).roles.label == label
+
+
 ORDINARY = ["", "a", "night owl", "a,b", "a;b", "a|b", "a\tb", 'say "hi"', "it's", "two\nlines", "a\r\nb", "\r", " x "]
 ORDINARY += [
     "# 1",

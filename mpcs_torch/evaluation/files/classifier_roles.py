@@ -160,15 +160,15 @@ def _decisions(columns: OpenColumns) -> list[str]:
 def _labels_by_value(columns: OpenColumns, roles: Roles) -> list[str]:
     """Return the columns of text whose values are all class names, except columns named as predicted labels.
 
-    If the file has no header, also return columns that have numbers of classes.
+    If the file has no header, its only other column may also have numbers of classes.
     """
     scores = {*roles.scores}
     texts = [name for name in columns.by_kind("text") if name not in scores and plain(name) not in DECISIONS]
     labels = [name for name in texts if columns.texts(name) <= {*roles.classes}]
-    if columns.table.has_names:
-        return labels
-    whole = [name for name in columns.by_kind("whole") if name not in scores]
-    return [*labels, *(name for name in whole if _are_numbers(columns, name, roles.classes))]
+    others = [] if columns.table.has_names else columns.by_kind("whole", "text")
+    if len(others) == 1 and others[0] not in scores and _are_numbers(columns, others[0], roles.classes):
+        return others
+    return labels
 
 
 def _are_numbers(columns: OpenColumns, name: str, classes: Sequence[str]) -> bool:
