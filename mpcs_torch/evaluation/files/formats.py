@@ -172,6 +172,7 @@ def _arrow_table(path: Path) -> FileTable:
         unpacked.add(message_bytes(message))
     file.seek(start)
     table = ipc.open_stream(file).read_all()
+    table.validate(full=True)  # wrong places of texts would kill the process
     return _typed_table(path, table.schema, lambda names, rows: table.slice(0, rows).select(names).to_batches())
 
 

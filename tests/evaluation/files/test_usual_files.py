@@ -113,6 +113,14 @@ def test_a_class_without_probability_in_the_first_rows_is_a_class(tmp_path: Path
     assert scored(path).class_names == names.split(",")
 
 
+def test_a_file_with_one_class_needs_the_names_of_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("target,pred\na,a\na,a\n")
+    with pytest.raises(PredictionsError, match="has only the class 'a': --classes names all of them"):
+        scored(path)
+    assert scored(path, classes=["a", "b"]).values["accuracy"] == 1
+
+
 @pytest.mark.parametrize(
     ("text", "message", "way"),
     [
