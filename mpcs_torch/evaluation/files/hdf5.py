@@ -60,7 +60,7 @@ def hdf5_table(path: Path) -> FileTable:
 
 
 def _dataset(file: "h5py.File", name: str, unpacked: Unpacked) -> "h5py.Dataset":
-    """Return an unread dataset, and count it; refuse one that is stored in another file."""
+    """Return an unread dataset, and count it; refuse one that is in another file, or of which a part is missing."""
     import h5py
 
     dataset = file.get(name)
@@ -70,7 +70,23 @@ def _dataset(file: "h5py.File", name: str, unpacked: Unpacked) -> "h5py.Dataset"
         raise FileRuleError(f"{quoted(name)} must be in the file itself, but is in other files")
     values = max(math.prod(shape) for shape in (dataset.shape, dataset.chunks or ()))
     unpacked.add(values * max(VALUE_BYTES, dataset.dtype.itemsize))
+    if not _is_stored(dataset):
+        raise FileRuleError(f"{quoted(name)} must be stored completely, but values are missing")
     return dataset
+
+
+def _is_stored(dataset: "h5py.Dataset") -> bool:
+    """Whether the file has the bytes of all values.
+
+    HDF5 fills the places of missing values with one value. No toolkit writes such files of trials, but damage makes
+    them, and the HDF5 library then ends the process, or looks for millions of chunks.
+    """
+    if dataset.chunks is None:
+        return bool(dataset.id.get_storage_size() >= dataset.size * dataset.dtype.itemsize)
+    chunks = [math.ceil(size / chunk) for size, chunk in zip(dataset.shape, dataset.chunks, strict=True)]
+    sizes = list[int]()
+    dataset.id.chunk_iter(lambda chunk: sizes.append(chunk.size))
+    return len(sizes) >= math.prod(chunks) and min(sizes, default=1) > 0
 
 
 def _names(file: "h5py.File", name: str, unpacked: Unpacked) -> list[str]:

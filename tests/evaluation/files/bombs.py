@@ -191,6 +191,8 @@ def empty_matrix(path: Path, unpacked: int) -> None:
 def long_names(path: Path, unpacked: int) -> None:
     """Write a matrix whose rows have long names, which its columns repeat."""
     hdf5(path, rows=1, columns=unpacked // 2**15, names=np.array([b"x" * 2**15]))
+    with h5py.File(path, "a") as file:
+        file["scores"][:] = 0.0
 
 
 def shared_names(path: Path, unpacked: int) -> None:

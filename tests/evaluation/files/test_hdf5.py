@@ -173,6 +173,14 @@ def virtual(file: h5py.File) -> None:
     file.create_virtual_dataset("scores", layout)
 
 
+def incomplete(file: h5py.File) -> None:
+    file.create_dataset("scores", (2, 3), "f8", chunks=(1, 3))[0] = 1.0
+
+
+def empty(file: h5py.File) -> None:
+    file.create_dataset("scores", (2, 3), "f8")
+
+
 def huge(file: h5py.File) -> None:
     file.create_dataset("scores", (2**20, 2**20), "f8", chunks=(1, 2**10))
 
@@ -186,11 +194,13 @@ def huge_chunk(file: h5py.File) -> None:
     [
         (external, "'scores' must be in the file itself, but is in other files"),
         (virtual, "'scores' must be in the file itself, but is in other files"),
+        (incomplete, "'scores' must be stored completely, but values are missing"),
+        (empty, "'scores' must be stored completely, but values are missing"),
         (huge, "must unpack to at most 268435456 bytes, but its 2335 bytes unpack to 8796"),
         (huge_chunk, "must unpack to at most 268435456 bytes, but its 2335 bytes unpack to 2147"),
     ],
 )
-def test_datasets_that_are_elsewhere_or_too_large_are_refused(
+def test_datasets_that_are_elsewhere_incomplete_or_too_large_are_refused(
     tmp_path: Path, add: Callable[[h5py.File], None], message: str
 ) -> None:
     path = write(tmp_path / "s.h5", scores=None)
