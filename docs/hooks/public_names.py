@@ -16,7 +16,8 @@ def public_names(package: str) -> dict[str, str]:
     found = {alias.asname or alias.name: node.module for node in imports for alias in node.names}
     assigned = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
     reexported = sorted(alias.name for node in imports for alias in node.names if alias.asname == alias.name)
-    return {name: found[name] for name in (ast.literal_eval(assigned["__all__"]) if assigned else reexported)}
+    listed = ast.literal_eval(assigned["__all__"]) if "__all__" in assigned else reexported
+    return {name: found[name] for name in listed}
 
 
 def names_in(package: str, family: str | None) -> list[str]:

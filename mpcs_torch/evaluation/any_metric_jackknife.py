@@ -11,7 +11,7 @@ such metrics, parts are joined into at most 32 folds. The method fails if
 
 from collections.abc import Callable
 from math import sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,9 +19,7 @@ from torch import Tensor
 from mpcs_torch.evaluation.intervals import MIN_UNITS, SCALES, Reason, student_difference, student_interval
 from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
-
-if TYPE_CHECKING:
-    from mpcs_torch.metrics.additive import Scale
+from mpcs_torch.functional.measure import IntervalScale
 
 FOLDS = 32
 """The maximum number of folds. A fold must be large enough for a median to change when the fold is left out."""
@@ -82,7 +80,7 @@ def jackknife_difference(
     return student_difference(first.whole.item(), second.whole.item(), spread, len(first.alone) - 1)
 
 
-def _interval_scale(left: LeftOut, limits: tuple[float | None, float | None]) -> "Scale":
+def _interval_scale(left: LeftOut, limits: tuple[float | None, float | None]) -> IntervalScale:
     """Return "logit" for ``limits`` (0, 1), "log" for (0, None), else "plain". A value at a limit gives "plain"."""
     values = torch.cat([each.reshape(-1) for each in left])
     low, high = limits

@@ -1,32 +1,31 @@
 """Choose the metrics of classifiers that suit the labels and predictions."""
 
+import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
-from torchmetrics import Metric
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import did_you_mean, quoted
-from mpcs_torch.evaluation.metric_states import OfRows, takes_weights
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.scores import metric_sections
+from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.functional.inputs.decisions import flatten_decisions, highest_class
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale
 from mpcs_torch.functional.inputs.soft_labels import annotator_shares, flatten_soft
-from mpcs_torch.metrics.additive import AdditiveMetric
-from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore
-from mpcs_torch.metrics.metric_set import MetricSet
+from mpcs_torch.functional.quality.roc_area import RocArea
+from mpcs_torch.metrics.metric_set import MeasureGroup, MetricGroup, measure_groups, metric_groups
 from mpcs_torch.metrics.register import ENTRIES, MetricEntry, Takes, entry_of_metric, find_entry
 
-Metrics = Sequence[str | MetricEntry | Metric] | Mapping[str, str | MetricEntry | Metric | Callable[[Rows], Any]]
+Metrics = Sequence[Any] | Mapping[str, Any]
+"""Names, entries of the register and torchmetrics Metrics; or these by name, and functions of `Rows`."""
 
 SHARES = (
     "Soft labels are the shares of annotators for each class: a row counts for each class by its share. Annotators of "
@@ -78,10 +77,18 @@ class ChosenMetrics(NamedTuple):
         """Whether metrics get weights, which are either the weights of rows or the shares of annotators."""
         return self.is_weighted or self.has_shares
 
-    def make(self, *, additive: bool) -> MetricSet:
-        """Create the chosen metrics: those that are computed from sums over rows if ``additive``, else all others."""
-        entries = [entry for entry in self.entries if issubclass(entry.metric, AdditiveMetric) == additive]
-        return MetricSet(entries, self.num_classes, torch.device("cpu"), concern=self.concern, **self.settings)
+    def measure_groups(self) -> list[MeasureGroup]:
+        """Create the chosen measures."""
+        return measure_groups(self.entries, self.num_classes, concern=self.concern, **self.settings)
+
+    def ranks(self) -> dict[str, RocArea]:
+        """Create the chosen measures of ranks, by name."""
+        made = ((entry.name, entry.ranks(self.num_classes)) for entry in self.entries)
+        return {name: measure for name, measure in made if measure is not None}
+
+    def metric_groups(self) -> list[MetricGroup]:
+        """Create the chosen Metrics that are no measures."""
+        return metric_groups(self.entries, self.num_classes, concern=self.concern, **self.settings)
 
     def checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
         """Validate ``preds`` and ``target``, and return them on the CPU; decisions become (N, 1)."""
@@ -169,7 +176,7 @@ def choose_metrics(
     if entries is None:
         defaults = [entry for entry in ENTRIES if _is_default(chosen, entry)]
         entries = in_order(defaults, has_concern=concern is not None)
-    entries = [_class_entry(entry, class_names, concern) if entry.of else entry for entry in entries]
+    entries = [_class_entry(entry, class_names, concern) if entry.of_class else entry for entry in entries]
     takes: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
     if takes is not None:  # metrics of other packages take whatever the rows have
         is_fixed = [each.is_registered or (is_soft and each.counts_classes) for each in entries]
@@ -204,10 +211,10 @@ def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None
             chosen.is_decided and takes not in ("decisions", "costs")
         ),
         ("referrals or coarse answers among its decisions", NO_REFERRALS): (
-            chosen.refers and (takes != "decisions" or not getattr(entry.metric, "takes_referrals", False))
+            chosen.refers and (takes != "decisions" or not getattr(entry.of, "takes_referrals", False))
         ),
         (WEIGHTS if chosen.is_weighted else ANNOTATORS, "takes none"): (
-            is_weighed and not takes_weights(entry.make(chosen.num_classes))
+            is_weighed and not _takes_weights(entry, chosen.num_classes)
         ),
         ("too many classes", f"must have at most {MAX_MATRIX_CLASSES}"): (
             entry.needs_matrix and chosen.num_classes > MAX_MATRIX_CLASSES
@@ -216,17 +223,25 @@ def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None
     return next((texts for texts, is_misfit in cases.items() if is_misfit), None)
 
 
+def _takes_weights(entry: MetricEntry, num_classes: int) -> bool:
+    if entry.is_measure or entry.is_of_ranks:
+        return True
+    from mpcs_torch.evaluation.metric_states import takes_weights  # torchmetrics takes seconds to import
+
+    return takes_weights(entry.make(num_classes))
+
+
 def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
     if entry.takes == "costs":
         return chosen.has_costs
     if not entry.is_default or _misfit(chosen, entry):
         return False
     if chosen.refers:  # costs are then absolute (mean_concern), not relative to a constant decision
-        is_priced = _has_referral_cost(chosen.concern) or not getattr(entry.metric, "needs_referral_cost", False)
+        is_priced = _has_referral_cost(chosen.concern) or not getattr(entry.of, "needs_referral_cost", False)
         return entry.undefined != "constant" and is_priced
     if chosen.is_soft and not chosen.has_shares:
         return entry.takes == "soft_labels"
-    is_undefined = entry.metric is MetaPatternConcernScore and has_free_errors(chosen.concern)
+    is_undefined = entry.of is MetaPatternConcernScore and has_free_errors(chosen.concern)
     takes: tuple[Takes, ...] = ("decisions", "probabilities", "log_probabilities")
     return entry.takes in takes and not entry.is_of_referrals and not is_undefined
 
@@ -242,11 +257,11 @@ def _class_entry(entry: MetricEntry, class_names: Sequence[str], concern: Concer
     """Add class indices to the settings of a metric whose name has a class, or a group of classes, in brackets."""
     classes = {name: (label,) for label, name in enumerate(class_names)}
     known = {**classes, **dict(concern.class_groups if concern is not None else ())}
-    if entry.of not in known:
-        meant = did_you_mean(entry.of, known)
+    if entry.of_class not in known:
+        meant = did_you_mean(entry.of_class, known)
         rule = f"{entry.name} must name a class, or a group of classes of a concern"
         raise ValueError(f"{rule}: {meant or f'they are {quoted(list(known))}.'}")
-    return replace(entry, settings={**entry.settings, "classes": known[entry.of]})
+    return replace(entry, settings={**entry.settings, "classes": known[entry.of_class]})
 
 
 def _has_referral_cost(concern: ConcernSpec | None) -> bool:
@@ -313,7 +328,7 @@ def inputs_from_probs(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, T
 
 def as_entries(metrics: Metrics) -> list[MetricEntry]:
     """Convert ``metrics``, in any form that `Evaluation` takes, to entries of the register of metrics."""
-    if isinstance(metrics, str | Metric | MetricEntry) or not metrics:
+    if isinstance(metrics, str | MetricEntry) or is_metric(metrics) or not metrics:
         raise ValueError(f"metrics must be a list, [metric], or a dictionary by name, but got {quoted(metrics)}.")
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]
     entries = [_make_entry(metric, name) for name, metric in named]
@@ -323,13 +338,21 @@ def as_entries(metrics: Metrics) -> list[MetricEntry]:
     return entries
 
 
+def is_metric(value: object) -> bool:
+    """Return whether an object is a torchmetrics Metric; there is none before torchmetrics is imported."""
+    torchmetrics = sys.modules.get("torchmetrics")
+    return torchmetrics is not None and isinstance(value, torchmetrics.Metric)
+
+
 def _make_entry(metric: Any, name: str | None) -> MetricEntry:
     if isinstance(metric, str | MetricEntry):
         entry = find_entry(metric) if isinstance(metric, str) else metric
         return entry if name is None else replace(entry, name=name)
-    if isinstance(metric, Metric):
+    if is_metric(metric):
         return entry_of_metric(metric, name)
     if callable(metric) and name is not None:
+        from mpcs_torch.evaluation.metric_states import OfRows  # torchmetrics takes seconds to import
+
         return entry_of_metric(OfRows(metric), name)
     rule = "metrics must be names or entries of the register, Metrics, or functions by name, {'name': function}"
     raise ValueError(f"{rule}, but got {quoted(metric)}.")

@@ -209,13 +209,7 @@ class ClassifierScores(Scores):
     def value_range(self, metric: str) -> tuple[float, float] | None:
         """Return the lowest and highest possible value of ``metric`` (or of a rate); None if they are not known."""
         entry = next((entry for entry in self.entries if entry.name == metric), None)
-        made: Any = None if entry is None else entry.metric
-        if entry is None:
-            return 0.0, 1.0
-        low, high = made.plot_lower_bound, made.plot_upper_bound
-        if hasattr(made, "interval_rule") and low is not None and high is not None:
-            return low, high
-        return (0.0, 1.0) if getattr(made, "row_bounds", None) == (0, 1) and not entry.is_count else None
+        return (0.0, 1.0) if entry is None else entry.limits
 
     def to_dict(self) -> dict[str, Any]:
         """Return all values as dictionaries, lists, strings and numbers."""

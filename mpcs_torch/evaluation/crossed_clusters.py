@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
+from mpcs_torch.functional.comparison.significance import ComparedBy, with_verdicts
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import row_names
 
@@ -102,7 +102,7 @@ def _around(value: float, first: Interval, second: Interval, both: Interval) -> 
 
 def _crossed_comparisons(*comparisons: Sequence[Comparison]) -> list[Comparison]:
     by_first, by_second, by_both = ({(row.first, row.second, row.measure): row for row in rows} for rows in comparisons)
-    rows = list[tuple[str, str, Measure, PairedDifference]]()
+    rows = list[tuple[str, str, ComparedBy, PairedDifference]]()
     for key, row in by_first.items():
         if key in by_second:
             pair = by_both[key].paired[3:5] if key in by_both else (row.paired.difference,) * 2

@@ -20,7 +20,7 @@ from mpcs_torch.evaluation.intervals import MIN_UNITS, MIN_WRONG, Reason
 from mpcs_torch.evaluation.scores import DetectorMetric, Scores, interval_text
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, meets_rule_of_30
 from mpcs_torch.functional.comparison.means import Interval, Mean, error_mean, estimate_mean
-from mpcs_torch.functional.comparison.significance import Measure
+from mpcs_torch.functional.comparison.significance import ComparedBy
 from mpcs_torch.functional.detection.area import h_measure_from_hull, partial_auc_from_counts
 from mpcs_torch.functional.detection.cost import cost_at
 from mpcs_torch.functional.detection.curve import summary_from_counts
@@ -180,7 +180,7 @@ class Detector:
         for limiting in self.limiting:
             at = cost_at(counts, EVEN, limiting.threshold)
             yield DetectorMetric(limiting.name, limiting.title), limiting.cost_value(at), CHOSEN_HERE, ErrorsAt(at)
-        yield AREA, summary.area, partial(area_interval, self.misranked, clusters=self.clusters_by_kind), None
+        yield AREA, summary.area, lambda: area_interval(roc_area(self.misranked, clusters=self.clusters_by_kind)), None
         if self._max_p_fa is not None:
             title = f"{AREA.title} up to {100 * self._max_p_fa:g} % false alarms"
             partial_area = DetectorMetric(f"{AREA.name}[p_fa={self._max_p_fa:g}]", title, "max")
@@ -245,24 +245,24 @@ class Detector:
         possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
         return Influences(float(value), errors, possible, limits, self.clusters_by_kind)
 
-    def compared(self, costs: Sequence[str], *, has_cllr: bool) -> Iterator[tuple[Measure, Influences]]:
+    def compared(self, costs: Sequence[str], *, has_cllr: bool) -> Iterator[tuple[ComparedBy, Influences]]:
         """Yield each measure for comparing detectors, with the influences here. ``costs`` are keys of ``fixed``."""
         counts = self.summary.counts
         equal, threshold = self._equal_error
         errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE)
-        yield Measure(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name), errors
+        yield ComparedBy(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name), errors
         area = roc_area(self.misranked, clusters=self.clusters_by_kind)
-        yield Measure(AREA.title, lower_is_better=False, metric=AREA.name), area
+        yield ComparedBy(AREA.title, lower_is_better=False, metric=AREA.name), area
         if has_cllr:
-            yield Measure(CLLR.title, metric=CLLR.name), self.bits
+            yield ComparedBy(CLLR.title, metric=CLLR.name), self.bits
         fixed = [self.fixed[name] for name in costs]
         for each in fixed:
             value = each.cost_value(cost_at(counts, each.point, each.threshold))
-            yield Measure(each.title, metric=each.name), self.at(each.threshold, each.weights, value)
+            yield ComparedBy(each.title, metric=each.name), self.at(each.threshold, each.weights, value)
         for each in fixed[:1]:
             wrong = ((self.scores < each.threshold) == self.labels).double()
             title = f"rate of wrong decisions in these trials, {each.point.label()}"
-            measure = Measure(title, is_rate=True, metric=f"wrong_decisions[{point_key(each.point)}]")
+            measure = ComparedBy(title, is_rate=True, metric=f"wrong_decisions[{point_key(each.point)}]")
             together = None if self.clusters is None else [self.clusters]
             yield measure, Influences(wrong.mean().item(), [wrong], [RATE], clusters=together)
 

@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.rows import names_in
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import Comparison, OperatingPoint, PairedDifference
-from mpcs_torch.functional.comparison.significance import Measure
+from mpcs_torch.functional.comparison.significance import ComparedBy
 from mpcs_torch.functional.detection.area import check_max_p_fa
 from mpcs_torch.functional.detection.cost import as_points
 from mpcs_torch.functional.detection.errors import check_both_occur, checked_scores, missing_kind, warn_if_reversed
@@ -177,7 +177,7 @@ def _check_names(argument: str, names: Collection[str], known: Collection[str]) 
 
 def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[NotCompared]]:
     """Compare each pair of detectors by the measures of `Detector.compared`; say which were not compared, and why."""
-    rows = list[tuple[str, str, Measure, PairedDifference | Reason]]()
+    rows = list[tuple[str, str, ComparedBy, PairedDifference | Reason]]()
     for (first, one), (second, other) in combinations(detectors.items(), 2):
         costs = [name for name, each in one.fixed.items() if each.shown == "cost" and name in other.fixed]
         has_cllr = one.is_llr and other.is_llr

@@ -27,7 +27,7 @@ from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
 from mpcs_torch.functional.inputs.groups import row_costs, row_frequencies, row_names, row_weights
-from mpcs_torch.metrics.register import ENTRIES, accepted_settings
+from mpcs_torch.metrics.register import ENTRIES
 
 MODEL = "model"
 """The name of the model if there is only one."""
@@ -117,7 +117,7 @@ class Evaluation:
             raise ValueError(f"{rule}, but has {quoted(list(concern.classes))}.")
         self.class_names = names
         entries = None if metrics is None else as_entries(metrics)
-        known = {name for entry in ENTRIES for name in accepted_settings(entry.metric)}
+        known = {name for entry in ENTRIES for name in entry.accepted_settings}
         for name in settings or {}:
             if name not in known:
                 meant = did_you_mean(name, known)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from math import exp, expm1, hypot, isfinite, log, sqrt
 from operator import ge
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -22,9 +22,7 @@ from mpcs_torch.functional import PairedDifference, bounded_mean_test
 from mpcs_torch.functional.comparison.means import Interval, Mean, estimate_mean, mean_of_clusters
 from mpcs_torch.functional.detection.errors import ErrorCounts
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
-
-if TYPE_CHECKING:  # torchmetrics takes seconds to import
-    from mpcs_torch.metrics.additive import Scale
+from mpcs_torch.functional.measure import IntervalScale
 
 INFINITE = "it is infinite"
 LEAST_P = 1e-12
@@ -74,7 +72,7 @@ class Influences(NamedTuple):
         """Return the interval by Gaffke's bounds, clipped to ``limits``."""
         return combined(self.value, self._means(), self.limits, confidence)
 
-    def jackknife(self, scale: "Scale") -> Interval | Reason:
+    def jackknife(self, scale: IntervalScale) -> Interval | Reason:
         """Return Student's t interval of the value, computed on ``scale``, with the jackknife's standard error."""
         at = torch.tensor(self.value, dtype=torch.float64, requires_grad=True)
         on_scale = SCALES[scale][0](at)
@@ -166,15 +164,12 @@ def roc_area(
     return Influences(1 + kinds[0].mean().item(), kinds, possible, clusters=clusters)
 
 
-def area_interval(
-    misranked: Sequence[Tensor], weights: Sequence[Tensor] | None = None, clusters: Sequence[Tensor] | None = None
-) -> Interval | Reason:
-    """Return the interval of an area under the ROC; the arguments are those of `roc_area`.
+def area_interval(area: Influences) -> Interval | Reason:
+    """Return the interval of an area under the ROC, given its influences, as from `roc_area`.
 
     With many independent trials, the interval is DeLong's, on the logit scale; otherwise, it is Gaffke's.
     """
-    area = roc_area(misranked, weights, clusters)
-    is_large = clusters is None and area.effective() >= 40  # intervals of smaller samples would be too narrow
+    is_large = area.clusters is None and area.effective() >= 40  # intervals of smaller samples would be too narrow
     return area.jackknife("logit") if is_large else area.bounds()
 
 

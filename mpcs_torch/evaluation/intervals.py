@@ -1,6 +1,6 @@
 """Compute confidence intervals of metrics, and of their differences, from binned sums.
 
-A bin is a row or a cluster of rows. Each metric declares one of three rules (`AdditiveMetric.interval_rule`):
+A bin is a row or a cluster of rows. Each metric declares one of three rules (`Measure.interval_rule`):
 
 - **bounded**, for rates and costs whose maximum per row is known: Gaffke's bound (`bounded_mean_interval`), which is
   valid no matter how rare expensive errors are. For rates it equals the Clopper-Pearson interval, and the test of a
@@ -12,7 +12,7 @@ A bin is a row or a cluster of rows. Each metric declares one of three rules (`A
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf, isclose, isfinite, nan, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,13 +20,12 @@ from torch import Tensor
 from mpcs_torch.functional import Comparison, PairedDifference, bounded_mean_interval, bounded_mean_test
 from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson_ends
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
-from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
+from mpcs_torch.functional.comparison.significance import ComparedBy, with_verdicts
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.measure import IntervalScale, Measure
 from mpcs_torch.functional.quality.scores import ClassCounts
 
-if TYPE_CHECKING:  # torchmetrics takes seconds to import
-    from mpcs_torch.metrics.additive import AdditiveMetric, Scale
-
+AnyMeasure = Measure[Any, Any]
 MIN_UNITS = 10
 """The minimum number of bins (rows or clusters of rows) from which a standard error is computed."""
 MIN_WRONG = {"mean": 10, "smooth": 5}
@@ -38,7 +37,7 @@ MAX_BIAS = 0.1
 MAX_CLASS_BOUNDS = 100
 """The maximum number of classes whose rates get bounds over clusters; each class takes milliseconds."""
 RATE = [(0, 1), (1, 1)]
-"""The `AdditiveMetric.row_ratios` of a rate: a row adds 0 or 1 to the numerator, and 1 to the denominator."""
+"""The `Measure.row_ratios` of a rate: a row adds 0 or 1 to the numerator, and 1 to the denominator."""
 ABOUT_DIFFERENCES = (
     " Intervals of rates and costs allow for a cluster worse than any of these; intervals of differences do not."
 )
@@ -89,7 +88,7 @@ def class_rate_ends(bins: ClassCounts, units: Units) -> Tensor:
 
 
 def metric_interval(
-    metric: "AdditiveMetric", bins: Any, units: Units, class_ends: ClassEnds = class_rate_ends
+    measure: AnyMeasure, bins: Any, units: Units, class_ends: ClassEnds = class_rate_ends
 ) -> Interval | Reason:
     """Return the interval of a metric, or the reason why it has none.
 
@@ -97,19 +96,19 @@ def metric_interval(
     these bins. ``class_ends`` computes the intervals of rates of classes, as `class_rate_ends` does.
     """
     whole = total_sums(bins, units)
-    value = metric.value_from_sums(whole).item()
+    value = measure.value(whole).item()
     if not isfinite(value):
         return "the metric has no value"
-    if metric.interval_rule == "bounded":
-        return _bounded(metric, bins, whole, units)
-    if isinstance(bins, ClassCounts) and metric.averaged_classes(bins) is not None and _has_rare_rates(bins, units):
-        return _from_class_rates(metric, bins, whole, units, class_ends)
-    fewest = MIN_WRONG[metric.interval_rule]
+    if measure.interval_rule == "bounded":
+        return _bounded(measure, bins, whole, units)
+    if isinstance(bins, ClassCounts) and measure.averaged_classes(bins) is not None and _has_rare_rates(bins, units):
+        return _from_class_rates(measure, bins, whole, units, class_ends)
+    fewest = MIN_WRONG[measure.interval_rule]
     is_hard = not bool(units.errors.isnan().any())
     is_rare = is_hard and _effective_count(units.errors > 0, units) < fewest
-    if is_rare or (metric.interval_rule == "mean" and _few_dominate(*metric.ratio_from_sums(bins, whole), units)):
-        interval = _bounded(metric, bins, whole, units) if metric.interval_rule == "mean" else ""
-        ends = sorted(metric.value_from_ratio(ratio, whole) for ratio, _ in metric.row_ratios(whole)) or [0.0]
+    if is_rare or (measure.interval_rule == "mean" and _few_dominate(*measure.ratio(bins, whole), units)):
+        interval = _bounded(measure, bins, whole, units) if measure.interval_rule == "mean" else ""
+        ends = sorted(measure.value_from_ratio(ratio, whole) for ratio, _ in measure.row_ratios(whole)) or [0.0]
         if isinstance(interval, str) or interval[1] - interval[0] > 0.1 * (ends[-1] - ends[0]):  # too wide to report
             why = (
                 f"fewer than {fewest} {units.name} have a wrong decision"
@@ -118,14 +117,14 @@ def metric_interval(
             )
             return f"{why}, so rare ones may be missing here"
         return interval
-    near = _jackknife(metric, bins, whole, units)
-    if isinstance(near, str) or metric.interval_rule != "mean" or not metric.row_ratios(whole):
+    near = _jackknife(measure, bins, whole, units)
+    if isinstance(near, str) or measure.interval_rule != "mean" or not measure.row_ratios(whole):
         return near
-    further = _with_worst_row(metric, bins, whole, units)
-    return (min(near[0], further), near[1]) if metric.higher_is_better else (near[0], max(near[1], further))
+    further = _with_worst_row(measure, bins, whole, units)
+    return (min(near[0], further), near[1]) if measure.direction == "max" else (near[0], max(near[1], further))
 
 
-def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: Units) -> PairedDifference | Reason:
+def metric_difference(measure: AnyMeasure, first: Any, second: Any, units: Units) -> PairedDifference | Reason:
     """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
 
     The p-value is at most 0.05 exactly when the interval excludes 0. Gaffke's bound is used for rates of independent
@@ -133,18 +132,18 @@ def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: 
     jackknife is used. ``first`` and ``second`` are the models' sums in the same bins, as in `metric_interval`.
     """
     whole = [total_sums(bins, units) for bins in (first, second)]
-    first_value, second_value = (metric.value_from_sums(sums).item() for sums in whole)
+    first_value, second_value = (measure.value(sums).item() for sums in whole)
     difference = second_value - first_value
     if not isfinite(difference):
         return "a value is not finite"
-    possible = metric.bin_ratios(first, whole[0], units.size)
-    if metric.interval_rule != "smooth":
-        ratios = [metric.ratio_from_sums(bins, each) for bins, each in zip((first, second), whole, strict=True)]
+    possible = measure.bin_ratios(first, whole[0], units.size)
+    if measure.interval_rule != "smooth":
+        ratios = [measure.ratio(bins, each) for bins, each in zip((first, second), whole, strict=True)]
         change = ratios[1][0] - ratios[0][0]
         is_rare = _effective_count(change != 0, units) < MIN_UNITS
-        is_rare |= metric.interval_rule == "bounded" and _few_dominate(change, ratios[0][1], units)
-        is_rate = metric.interval_rule == "bounded" and list(metric.row_ratios(whole[0])) == RATE and units.are_rows
-        slope = _slope(metric, whole[0])
+        is_rare |= measure.interval_rule == "bounded" and _few_dominate(change, ratios[0][1], units)
+        is_rate = measure.interval_rule == "bounded" and list(measure.row_ratios(whole[0])) == RATE and units.are_rows
+        slope = _slope(measure, whole[0])
         if (is_rate or (is_rare and possible)) and slope and ratios[0][1].equal(ratios[1][1]):
             both = [(sign * most, per) for most, per in possible for sign in (-1, 1)]
             numbers, counts, per = _histogram(change, ratios[0][1], both, units)
@@ -153,10 +152,10 @@ def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: 
             return PairedDifference(first_value, second_value, difference, low, high, p_value)
         if is_rare:
             return f"few {units.name} dominate it, so rare ones may be missing here"
-    if reason := _too_few(metric, first, units) or _too_few(metric, second, units):
+    if reason := _too_few(measure, first, units) or _too_few(measure, second, units):
         return reason
     of_models = zip((first, second), whole, strict=True)
-    without = [metric.value_from_sums(_without_each(bins, sums)) for bins, sums in of_models]
+    without = [measure.value(_without_each(bins, sums)) for bins, sums in of_models]
     spread = _spread(without[1] - without[0], units)
     if spread is None:
         return f"the value does not exist without some of the {units.name}"
@@ -165,11 +164,11 @@ def metric_difference(metric: "AdditiveMetric", first: Any, second: Any, units: 
     return student_difference(first_value, second_value, spread, units.counts.sum().item() - 1)
 
 
-def _slope(metric: "AdditiveMetric", whole: Any) -> float | None:
+def _slope(measure: AnyMeasure, whole: Any) -> float | None:
     """Return the derivative of the metric's value by the ratio numerator / denominator; None if it is not constant."""
-    ends = sorted(ratio for ratio, _ in metric.row_ratios(whole)) or [0.0, 1.0]
+    ends = sorted(ratio for ratio, _ in measure.row_ratios(whole)) or [0.0, 1.0]
     width = (ends[-1] - ends[0]) / 4
-    low, middle, high = (metric.value_from_ratio(ends[0] + place * width, whole) for place in (1, 2, 3))
+    low, middle, high = (measure.value_from_ratio(ends[0] + place * width, whole) for place in (1, 2, 3))
     return (high - low) / (2 * width) if isclose(middle - low, high - middle, rel_tol=1e-9) else None
 
 
@@ -178,7 +177,7 @@ class NotCompared(NamedTuple):
 
     first: str
     second: str
-    by: Measure
+    by: ComparedBy
     reason: Reason
 
     def __str__(self) -> str:
@@ -186,10 +185,10 @@ class NotCompared(NamedTuple):
 
 
 def adjusted(
-    rows: Iterable[tuple[str, str, Measure, PairedDifference | Reason]],
+    rows: Iterable[tuple[str, str, ComparedBy, PairedDifference | Reason]],
 ) -> tuple[list[Comparison], list[NotCompared]]:
     """Split ``rows`` into comparisons, with p-values corrected for multiple tests, and pairs that were not compared."""
-    without, known = list[NotCompared](), list[tuple[str, str, Measure, PairedDifference]]()
+    without, known = list[NotCompared](), list[tuple[str, str, ComparedBy, PairedDifference]]()
     for first, second, measure, paired in rows:
         if isinstance(paired, str):
             without.append(NotCompared(first, second, measure, paired))
@@ -231,37 +230,37 @@ def _effective_count(is_counted: Tensor, units: Units) -> float:
     return (weights.sum().square() / weights.square().sum().clamp(min=1e-300)).item()
 
 
-def _bounded(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> Interval | Reason:
-    numerator, per = metric.ratio_from_sums(bins, whole)
-    possible = metric.bin_ratios(bins, whole, units.size)
+def _bounded(measure: AnyMeasure, bins: Any, whole: Any, units: Units) -> Interval | Reason:
+    numerator, per = measure.ratio(bins, whole)
+    possible = measure.bin_ratios(bins, whole, units.size)
     if not possible:
         return "the contribution of a row is unbounded"
     if not (per * units.counts).sum() > 0:
         return "its denominator is 0"
-    if list(metric.row_ratios(whole)) == RATE:
+    if list(measure.row_ratios(whole)) == RATE:
         ends: Sequence[float] = rate_ends(numerator, per, units).tolist()
     else:
         ends = _gaffke(*_histogram(numerator, per, possible, units))
-    low, high = (metric.value_from_ratio(end, whole) for end in ends)
+    low, high = (measure.value_from_ratio(end, whole) for end in ends)
     return min(low, high), max(low, high)
 
 
-def _with_worst_row(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> float:
+def _with_worst_row(measure: AnyMeasure, bins: Any, whole: Any, units: Units) -> float:
     """Return the worse end of Gaffke's interval of a mean, allowing for unseen rows with the worst possible value.
 
     The interval needs the worst possible mean of a bin: here, that of the worst bin in ``bins``, with such a row added.
     """
-    numerator, per = metric.ratio_from_sums(bins, whole)
-    lowest, highest = sorted(ratio for ratio, _ in metric.row_ratios(whole))
-    is_rising = metric.value_from_ratio(highest, whole) > metric.value_from_ratio(lowest, whole)
-    sign, bad = (1.0, highest) if is_rising != bool(metric.higher_is_better) else (-1.0, -lowest)
+    numerator, per = measure.ratio(bins, whole)
+    lowest, highest = sorted(ratio for ratio, _ in measure.row_ratios(whole))
+    is_rising = measure.value_from_ratio(highest, whole) > measure.value_from_ratio(lowest, whole)
+    sign, bad = (1.0, highest) if is_rising != (measure.direction == "max") else (-1.0, -lowest)
     sizes = units.rows if units.weights is None else units.weights
     total = units.counts @ sizes
     size, row = (units.counts @ sizes.square() / total).item(), (total / (units.counts @ units.rows)).item()
     worst = (sign * numerator / per).nan_to_num(-inf).max().item()
     worst += max(0.0, bad - worst) * row / size
     possible = [(size * min(sign * lowest, sign * highest), size), (size * worst, size)]
-    return metric.value_from_ratio(sign * _gaffke(*_histogram(sign * numerator, per, possible, units))[1], whole)
+    return measure.value_from_ratio(sign * _gaffke(*_histogram(sign * numerator, per, possible, units))[1], whole)
 
 
 def _histogram(
@@ -299,7 +298,7 @@ def _has_rare_rates(bins: ClassCounts, units: Units) -> bool:
 
 
 def _from_class_rates(
-    metric: "AdditiveMetric", bins: ClassCounts, whole: ClassCounts, units: Units, class_ends: ClassEnds
+    measure: AnyMeasure, bins: ClassCounts, whole: ClassCounts, units: Units, class_ends: ClassEnds
 ) -> Interval | Reason:
     """Return the interval of a metric that depends on the share, the recall and the false-alarm rate of each class.
 
@@ -312,7 +311,7 @@ def _from_class_rates(
     if units.name == "clusters" and classes > MAX_CLASS_BOUNDS:
         return f"rates of classes with few {units.name} are bounded for at most {MAX_CLASS_BOUNDS} classes"
     all_ends = class_ends(bins, units)
-    value, squares = metric.value_from_sums(whole), torch.zeros(2, 3, dtype=torch.float64)
+    value, squares = measure.value(whole), torch.zeros(2, 3, dtype=torch.float64)
     known = (~all_ends.isnan().any(-1).any(-1)).nonzero().flatten()
     if not len(known):
         return "all rows are of one class, so the others may be missing here"
@@ -320,44 +319,44 @@ def _from_class_rates(
     for labels in (known[first : first + step] for first in range(0, len(known), step)):
         (recall, alarms, share), each = all_ends[labels].unbind(1), torch.arange(len(labels))
         right, true = (summed[labels].unsqueeze(1) for summed in (whole.right, whole.true))
-        moved = whole.counts.repeat(len(labels), 6, 1, 1)
+        moved = torch.stack(whole).repeat(len(labels), 6, 1, 1)
         moved[each, :2, 0, labels] = recall * true
         moved[each, 2:4, 2, labels] = right + alarms * (rows - true)
         moved[each, 4:, :2, labels] *= (share * rows / true).unsqueeze(2)
         moved[each, :, 2, labels] += moved[each, :, 0, labels] - right
-        change = (metric.value_from_sums(ClassCounts(moved)) - value).nan_to_num(0).view(-1, 3, 2)
+        change = (measure.value(ClassCounts(*moved.unbind(2))) - value).nan_to_num(0).view(-1, 3, 2)
         ends = torch.stack([change.amin(2).clamp(max=0), change.amax(2).clamp(min=0)])
         squares += ends.square().sum(1)
     missed, alarmed, shared = squares.sqrt().unbind(1)
     below, above = torch.hypot(missed + alarmed, shared).tolist()
     number = units.counts.sum()
     # A value is NaN without the only row of a class.
-    change = (metric.value_from_sums(_without_each(bins, whole)) - value).nan_to_num(0)
+    change = (measure.value(_without_each(bins, whole)) - value).nan_to_num(0)
     if ((number - 1) / number * (units.counts @ change)).abs() > MAX_BIAS * (below + above):
         return f"it depends on the number of {units.name}: its mean value changes when a class has fewer"
-    least, most = metric.plot_lower_bound, metric.plot_upper_bound
+    least, most = measure.limits
     low, high = value.item() - below, value.item() + above
     return low if least is None else max(low, least), high if most is None else min(high, most)
 
 
-def _jackknife(metric: "AdditiveMetric", bins: Any, whole: Any, units: Units) -> Interval | Reason:
-    reason = _too_few(metric, bins, units)
+def _jackknife(measure: AnyMeasure, bins: Any, whole: Any, units: Units) -> Interval | Reason:
+    reason = _too_few(measure, bins, units)
     if reason is not None:
         return reason
-    forward = SCALES[metric.interval_scale][0]
-    value = forward(metric.value_from_sums(whole))
-    spread = _spread(forward(metric.value_from_sums(_without_each(bins, whole))), units)
+    forward = SCALES[measure.interval_scale][0]
+    value = forward(measure.value(whole))
+    spread = _spread(forward(measure.value(_without_each(bins, whole))), units)
     if spread is None or not isfinite(value.item()):
         return f"the value does not exist without some of the {units.name}"
     if spread <= 1e-12 * max(1.0, abs(value.item())):
         return f"all {units.name} agree, so the error of the value is unknown"
-    return student_interval(value, spread, units.counts.sum().item() - 1, metric.interval_scale)
+    return student_interval(value, spread, units.counts.sum().item() - 1, measure.interval_scale)
 
 
-def _too_few(metric: "AdditiveMetric", bins: Any, units: Units) -> Reason | None:
+def _too_few(measure: AnyMeasure, bins: Any, units: Units) -> Reason | None:
     if units.counts.sum() < MIN_UNITS:
         return f"a standard error needs at least {MIN_UNITS} {units.name}"
-    of_classes = metric.averaged_classes(bins)
+    of_classes = measure.averaged_classes(bins)
     if of_classes is not None:
         numbers = torch.tensordot(units.counts, (of_classes > 0).double(), 1)
         if bool((numbers < MIN_OF_CLASS).any()):
@@ -379,7 +378,7 @@ def _spread(without: Tensor, units: Units) -> float | None:
     return sqrt((number - 1) / number * (units.counts @ (without - mean).square()).item())
 
 
-def student_interval(on_scale: Tensor, spread: float, freedom: float, scale: "Scale") -> Interval:
+def student_interval(on_scale: Tensor, spread: float, freedom: float, scale: IntervalScale) -> Interval:
     """Return Student's t interval of ``on_scale``, with standard error ``spread``, transformed back from ``scale``."""
     half = spread * quantile(freedom)
     low, high = (SCALES[scale][1](on_scale + sign * half).item() for sign in (-1, 1))
@@ -402,7 +401,7 @@ def quantile(freedom: float) -> float:
     return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
-SCALES: "dict[Scale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]]" = {
+SCALES: "dict[IntervalScale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]]" = {
     "plain": (torch.positive, torch.positive),
     "log": (torch.log, torch.exp),
     "logit": (torch.logit, torch.sigmoid),

@@ -7,7 +7,6 @@ collected samples merge as in torchmetrics. So the value without some parts need
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from inspect import signature
-from math import isfinite
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -18,10 +17,8 @@ from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim
 
 from mpcs_torch.evaluation.any_metric_jackknife import FOLDS, LeftOut
 from mpcs_torch.evaluation.bins import in_bits
-from mpcs_torch.evaluation.influences import area_interval
-from mpcs_torch.evaluation.intervals import MIN_UNITS, Reason
+from mpcs_torch.evaluation.intervals import MIN_UNITS
 from mpcs_torch.evaluation.rows import Rows
-from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.metrics.base import SumMetric
 
 BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
@@ -29,8 +26,6 @@ BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
 join. The minimum is 32, which is also the maximum for groups of rows."""
 MAX_NUMBERS = 2**22
 """The maximum number of values (32 MiB) in the states of all parts of a metric, without collected samples."""
-IDS = "identifiers of rows"
-"""The key of the identifiers of rows in the states of a metric."""
 WRAPS_METRICS = "it wraps other metrics, and has no mergeable states itself"
 NOT_MERGEABLE = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
 
@@ -62,8 +57,6 @@ class BinnedStates:
         self._bits: int | None = None if self._max_bits else 0
         """The number of bits of the hashes that identify parts; None while each row or cluster is a part."""
         self._parts = dict(parts)
-        self._ranks = getattr(metric, "interval_rule", "") == "ranks"
-        """Whether to collect the identifiers of rows, for metrics of ranks, whose intervals need each row's cluster."""
 
     def add(self, ids: Tensor, *inputs: Tensor, weights: Tensor | None = None) -> None:
         """Add rows with identifiers ``ids``, (n,), int64, the metric's ``inputs``, (n, ...), and ``weights``, (n,)."""
@@ -85,7 +78,7 @@ class BinnedStates:
         for code, rows in zip(codes.tolist(), order.split_with_sizes(counts.tolist()), strict=True):
             further = {} if weights is None else {"sample_weight": weights[rows]}
             states = states_of_rows(self.metric, [each[rows] for each in inputs], further)
-            self._join(code, states | ({IDS: [ids[rows]]} if self._ranks else {}))
+            self._join(code, states)
         self._limit()
 
     def merge(self, other: Self, *, first: int = 0) -> None:
@@ -99,8 +92,7 @@ class BinnedStates:
         self._fold(other._bits)
         codes = torch.tensor([*other._parts]) + (first if other._bits is None else 0)
         for code, states in zip(in_bits(codes, other._bits, self._bits).tolist(), other._parts.values(), strict=True):
-            ids = {IDS: [each + first for each in states[IDS]]} if self._ranks else {}
-            self._join(code, {**states, **ids})
+            self._join(code, states)
         self._fold(self._max_bits if len(self._parts) > 2**self._max_bits else None)
         self._limit()
 
@@ -143,21 +135,10 @@ class BinnedStates:
         quarters = torch.stack([without(folds % 4, *({0, 1, 2, 3} - {kept})) for kept in range(4)])
         return LeftOut(whole, alone, singles, pairs, quarters.mean(0))
 
-    def interval_of_ranks(self, cluster: str | None) -> Interval | Reason:
-        """Return the interval of an area under the ROC; the metric needs the methods ``misranked`` and ``by_kind``."""
-        metric: Any = self.loaded()
-        if not isfinite(metric.compute()):
-            return "the metric has no value"
-        ids = torch.cat([each for states in self._parts.values() for each in states[IDS]])
-        codes = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        is_alone = cluster is None and int(codes.max()) + 1 == len(codes)  # a row with shares is split into several
-        shares, weights = metric.misranked()
-        return area_interval(shares, weights, None if is_alone else metric.by_kind(codes))
-
     def _join(self, code: int, states: Mapping[str, Any]) -> None:
         known = self._parts.get(code)
         if known is not None:
-            joins = {**state_joins(self.metric), IDS: _collected}
+            joins = state_joins(self.metric)
             states = {name: joins[name]([_dense(known[name]), _dense(each)]) for name, each in states.items()}
         self._parts[code] = {name: _stored(state) for name, state in states.items()}
 

@@ -2,24 +2,27 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from math import nan
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torchmetrics import Metric
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.any_metric_jackknife import LeftOut, jackknife_interval
 from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
 from mpcs_torch.evaluation.chosen import ChosenMetrics, MetricInputs
 from mpcs_torch.evaluation.intervals import Reason, Units
-from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, BinnedStates
 from mpcs_torch.evaluation.outcomes import OutcomeCounter, Outcomes, decisions_by_way
+from mpcs_torch.evaluation.ranks import KeptRanks
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.labels import Bins
-from mpcs_torch.metrics.additive import AdditiveMetric
-from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
+from mpcs_torch.functional.measure import Measure
+from mpcs_torch.metrics.metric_set import MetricGroup
+from mpcs_torch.metrics.register import PROBABILITY_ACCURACY, MetricEntry
+
+if TYPE_CHECKING:  # torchmetrics takes seconds to import
+    from mpcs_torch.evaluation.metric_states import BinnedStates
 
 PENDING, PENDING_ROWS, PENDING_STATES = 2**17, 2048, 2**21
 """Rows are summed once they have ``PENDING`` scores or, if there are many classes, the scores of ``PENDING_ROWS`` rows.
@@ -30,6 +33,7 @@ MAX_NUMBERS = 2**27
 """The maximum number of values (1 GiB) for all groups of a column; if there are more, rows are refused."""
 LEADING = 4
 """The number of columns before the sums of metrics: rows, errors, the sum of labels, and the sum of weights."""
+NOT_REQUESTED = "intervals were not requested"
 ALL = ""
 """The key for all rows, in dictionaries whose other keys are columns of groups."""
 
@@ -38,13 +42,11 @@ class SumLayout:
     """The order of the K sums of a bin: rows, errors, labels, weights, then each metric's sums, then outcome counts."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
-        self.chosen, self.metrics, self.others = chosen, chosen.make(additive=True), chosen.make(additive=False)
+        self.chosen, self.measures, self.others = chosen, chosen.measure_groups(), chosen.metric_groups()
         counts_classes = chosen.has_shares or not chosen.is_soft
         self.outcomes = (
             OutcomeCounter(chosen.class_names, chosen.concern, refers=chosen.refers) if counts_classes else None
         )
-        self._kernels = [cast("AdditiveMetric", group.first) for group in self.metrics.groups]
-        """One metric for each set of metrics that share their sums."""
         self.pending = max(PENDING, min(PENDING_ROWS * chosen.num_classes, PENDING_STATES))
         """The number of scores that are collected before they are summed."""
 
@@ -55,9 +57,9 @@ class SumLayout:
         labels = rows.target.double() if rows.target.ndim == 1 else rows.target @ classes
         of_rows = [ones, self._wrong(inputs).double(), labels, ones if rows.weights is None else rows.weights]
         numbers = [bins.sum(torch.stack(of_rows, dim=1))]
-        for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
+        for group in self.measures:
             places, preds, target, weights = inputs.arguments(group.takes)
-            numbers.append(kernel.packed(kernel.binned_sums(preds, target, bins.at(places), weights)).double())
+            numbers.append(group.first.sums(group.first.rows(preds, target, weights), bins.at(places)).double())
         if self.outcomes is not None:
             places, decisions, target, weights = inputs.arguments("decisions")
             counts = self.outcomes.flags(decisions, target)
@@ -78,15 +80,15 @@ class SumLayout:
         """Return the number of scores in ``rows``. A row of which k classes have shares counts as k rows."""
         return rows.probs.shape[1] * int(rows.target.count_nonzero() if self.chosen.has_shares else len(rows.ids))
 
-    def metric_sums(self, numbers: Tensor) -> Iterator[tuple[str, AdditiveMetric, Any]]:
-        """Yield each metric's name, the metric, and its sums, a ``sums_type`` of (B, ...), from ``numbers`` (B, K)."""
+    def measure_sums(self, numbers: Tensor) -> Iterator[tuple[str, Measure[Any, Any], Any]]:
+        """Yield the name of each measure, the measure, and its sums, a ``sums_type`` of (B, ...), given ``numbers``."""
         place = LEADING
-        for group, kernel in zip(self.metrics.groups, self._kernels, strict=True):
-            width = sum(summed.numel() for summed in kernel.sums())
-            sums = kernel.unpacked(numbers[:, place : place + width])
+        for group in self.measures:
+            width = group.first.width
+            sums = group.first.named(numbers[:, place : place + width])
             place += width
-            for name, metric in group.metrics.items():
-                yield name, cast("AdditiveMetric", metric), sums
+            for name, measure in group.measures.items():
+                yield name, measure, sums
 
     def binned_outcomes(self, numbers: Tensor) -> Mapping[str, Outcomes]:
         """Return the outcomes in each bin, as tensors (B,), by class or group of classes, from ``numbers`` (B, K)."""
@@ -111,8 +113,10 @@ class ModelSums:
         self.layout, self._others, self._keeps_bins = layout, layout.others, keeps_bins
         self.tables = {ALL: BinnedSums(), **{column: BinnedSums(BUDGET_OF_GROUPS) for column in columns}}
         """The sums of bins, by column of groups; the first key, ``ALL``, is for all rows."""
-        self._states = {column: dict[int, list[BinnedStates]]() for column in self.tables}
+        self._states = {column: dict[int, "list[BinnedStates]"]() for column in self.tables}
         """The states of metrics that are not functions of sums, by column, then by code of the group of rows."""
+        self.ranks = {name: KeptRanks(measure) for name, measure in layout.chosen.ranks().items()}
+        """The rows that measures of ranks keep, by name."""
         self._pending: list[Rows] = []
         self._pending_states: list[Rows] = []
         self._left_out = dict[tuple[str, str, int], LeftOut | tuple[float, Reason]]()
@@ -151,7 +155,8 @@ class ModelSums:
         if not self._pending:
             return
         rows, self._pending = Rows.joined(self._pending), []
-        inputs, ranges = MetricInputs(rows, self.layout.metrics.takes | {"decisions"}), self.layout.chosen.ranges
+        takes = {"decisions", "probabilities", *(group.takes for group in self.layout.measures)}
+        inputs, ranges = MetricInputs(rows, takes), self.layout.chosen.ranges
         if self.confusion is not None:
             _, decisions, target, weights = inputs.arguments("decisions")
             self.confusion = self.confusion + _counted_pairs(target, decisions, self.confusion.shape, weights)
@@ -167,7 +172,11 @@ class ModelSums:
                 }
             )
         self._add_sums(inputs)
-        if self._others.groups:
+        for kept in self.ranks.values():
+            places, preds, target, weights = inputs.arguments("probabilities")
+            groups = {column: codes[places] for column, codes in rows.groups.items()}
+            kept.add(kept.measure.rows(preds, target, weights), rows.ids[places], groups)
+        if self._others:
             self._pending_states.append(rows)
         for column in rows.groups:
             numbers = sum(states.numbers for of_group in self._states[column].values() for states in of_group)
@@ -192,6 +201,8 @@ class ModelSums:
         self._add_decided(other.decided)
         for column, table in other.tables.items():
             self.tables[column].merge(table, codes.get(column), first=first)
+        for name, kept in other.ranks.items():
+            self.ranks[name].merge(kept, codes, first=first)
         for column, by_code in other._states.items():
             for code, added in by_code.items():
                 here = int(codes[column][code]) if column in codes else code
@@ -215,47 +226,48 @@ class ModelSums:
         """
         unit = "rows" if cluster is None else "clusters"
         values = dict[str, tuple[float, Interval | Reason]]()
-        for entry in self._others.entries:
-            left, metric = self.left_out(entry.name, column, code), self._others.metrics()[entry.name]
-            if isinstance(left, LeftOut) and getattr(metric, "interval_rule", "") == "ranks":
-                states = self._states_named(entry.name, column, code)
-                values[entry.name] = left.whole.item(), states.interval_of_ranks(cluster)
-            elif isinstance(left, LeftOut):
-                limits = getattr(metric, "plot_lower_bound", None), getattr(metric, "plot_upper_bound", None)
-                values[entry.name] = left.whole.item(), jackknife_interval(left, limits, unit)
-            else:
-                values[entry.name] = left
+        for name, kept in self.ranks.items():
+            value, interval = kept.interval(column, code, clusters=cluster is not None)
+            values[name] = value, interval if self._keeps_bins else NOT_REQUESTED
+        for group in self._others:
+            for entry in group.entries:
+                left = self.left_out(entry.name, column, code)
+                if not isinstance(left, LeftOut):
+                    values[entry.name] = left
+                else:
+                    low, high = (getattr(group.metric, f"plot_{end}_bound", None) for end in ("lower", "upper"))
+                    values[entry.name] = left.whole.item(), jackknife_interval(left, (low, high), unit)
         return values
 
     def left_out(self, name: str, column: str = ALL, code: int = 0) -> LeftOut | tuple[float, Reason]:
         """Return a metric's values without parts of a group's rows; or its value, and why there are no others."""
-        if (key := (name, column, code)) not in self._left_out:
-            entries = {entry.name: entry for entry in self._others.entries}
-            group = next(each for each in self._others.groups if name in each.metrics)
-            states = self._states_named(name, column, code)
-
-            def value_from_sums(metric: Metric) -> Tensor:
-                metric = metric if len(group.metrics) == 1 else self._others.metrics()[name]
-                return torch.tensor(entries[name].value(metric), dtype=torch.float64)
-
-            loaded = states.loaded()
-            of_group = {name: loaded} if len(group.metrics) == 1 else self._others.metrics()
+        key = name, column, code
+        if key not in self._left_out:
+            group, states, entry = self._states_named(name, column, code)
+            computed = states.loaded().compute()
             # All at once, because a metric that gives several of them keeps what it has computed.
-            for other in group.metrics:
-                if reason := entries[other].no_interval or states.reason:
-                    self._left_out[other, column, code] = entries[other].value(of_group[other]), reason
+            for other in group.entries:
+                if reason := other.no_interval or states.reason:
+                    self._left_out[other.name, column, code] = other.number(computed), reason
             if key not in self._left_out:
-                self._left_out[key] = states.leave_out(value_from_sums, value_from_sums(loaded))
+                whole = torch.tensor(entry.number(computed), dtype=torch.float64)
+                self._left_out[key] = states.leave_out(
+                    lambda metric: torch.tensor(entry.value(metric), dtype=torch.float64), whole
+                )
         return self._left_out[key]
 
-    def _states_named(self, name: str, column: str, code: int) -> BinnedStates:
-        place = next(place for place, group in enumerate(self._others.groups) if name in group.metrics)
-        return self._states[column][code][place]
+    def _states_named(self, name: str, column: str, code: int) -> "tuple[MetricGroup, BinnedStates, MetricEntry]":
+        for group, states in zip(self._others, self._states[column][code], strict=True):
+            for entry in group.entries:
+                if entry.name == name:
+                    return group, states, entry
+        raise KeyError(name)
 
     def probability_means(self) -> dict[str, Any]:
         """Return the "reported" and the "measured" probabilities of all rows; empty if no metric measures them."""
-        for states in self._states[ALL].get(0, ()):
-            if isinstance(metric := states.loaded(), ProbabilityAccuracy):
+        for group, states in zip(self._others, self._states[ALL].get(0, ()), strict=False):
+            if group.entries[0].of == PROBABILITY_ACCURACY:
+                metric: Any = states.loaded()
                 return {"reported": metric.reported(), "measured": metric.bins()}
         return {}
 
@@ -278,23 +290,25 @@ class ModelSums:
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             for code in groups.unique().tolist():  # type: ignore[no-untyped-call]
                 part = rows.at(groups == code) if column else rows
-                inputs = MetricInputs(part, self._others.takes)
-                for group, states in zip(self._others.groups, self._group_states(column, code), strict=True):
+                inputs = MetricInputs(part, {group.takes for group in self._others})
+                for group, states in zip(self._others, self._group_states(column, code), strict=True):
                     places, *arguments, weights = inputs.arguments(group.takes)
                     try:
                         states.add(part.ids[places], *arguments, weights=weights)
                     except Exception as error:
-                        error.add_note(f"This was raised by the metrics: {', '.join(group.metrics)}.")
+                        names = ", ".join(entry.name for entry in group.entries)
+                        error.add_note(f"This was raised by the metrics: {names}.")
                         raise
 
-    def _group_states(self, column: str, code: int) -> list[BinnedStates]:
+    def _group_states(self, column: str, code: int) -> "list[BinnedStates]":
         """Return a group's states, one for each set of metrics that share them; create empty states for a new group."""
         if code not in self._states[column]:
-            no_intervals = {entry.name for entry in self._others.entries if entry.no_interval}
+            from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, BinnedStates
+
             bits = 0 if not self._keeps_bins else MIN_BITS if column else BITS
             self._states[column][code] = [
-                BinnedStates(group.first, bits=0 if no_intervals.issuperset(group.metrics) else bits)
-                for group in self._others.groups
+                BinnedStates(group.metric, bits=0 if all(entry.no_interval for entry in group.entries) else bits)
+                for group in self._others
             ]
         return self._states[column][code]
 

@@ -27,13 +27,14 @@ from mpcs_torch.evaluation.intervals import (
 )
 from mpcs_torch.evaluation.model_sums import ALL, LEADING, ModelSums, SumLayout
 from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, group_rate
+from mpcs_torch.evaluation.ranks import rank_difference
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.comparison.significance import Measure
+from mpcs_torch.functional.comparison.significance import ComparedBy
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.concern.expected_concern import cost_matrix
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.metrics.one_class import ClassRate
+from mpcs_torch.functional.quality.scores import ClassRate
 
 
 def binned_scores(
@@ -63,11 +64,11 @@ def binned_scores(
     values = {name: value for name, (value, _) in without_sums.items()}
     ends = {name: interval for name, (_, interval) in without_sums.items()}
     class_ends = cache(class_rate_ends)  # metrics of classes share their sums
-    for name, metric, bins in layout.metric_sums(numbers):
-        value = metric.value_from_sums(total_sums(bins, units)).item()
+    for name, measure, bins in layout.measure_sums(numbers):
+        value = measure.value(total_sums(bins, units)).item()
         values[name] = round(value) if entries[name].is_count and units.weights is None else value
         if intervals:
-            ends[name] = metric_interval(metric, bins, units, class_ends)
+            ends[name] = metric_interval(measure, bins, units, class_ends)
     if "destructive_rate" in values and chosen.concern is None:
         ends["destructive_rate"] = "without a concern, every error is dangerous"
     ends = {name: ends.get(name, entry.no_interval) for name, entry in entries.items() if intervals}
@@ -156,10 +157,10 @@ def compare(
     layout = next(iter(models.values())).layout
     chosen, units = layout.chosen, layout.units(tables[0].sums, cluster)
     by_model = {
-        name: {metric: (made, bins) for metric, made, bins in layout.metric_sums(table.sums)}
+        name: {metric: (measure, bins) for metric, measure, bins in layout.measure_sums(table.sums)}
         for name, table in zip(models, tables, strict=True)
     }
-    rows = list[tuple[str, str, Measure, PairedDifference | Reason]]()
+    rows = list[tuple[str, str, ComparedBy, PairedDifference | Reason]]()
     names = {entry.name for entry in chosen.entries}
     has_errors = any(entry.section == "main" and entry.takes == "decisions" for entry in chosen.entries)
     for entry in chosen.entries:
@@ -167,38 +168,41 @@ def compare(
         is_wanted = entry.compared_as if is_default else entry.direction and not entry.is_count
         if not is_wanted or is_repeated or entry.repeats in names:
             continue
-        measure = Measure(entry.compared_as or entry.name, entry.direction == "min", metric=entry.name)
+        by = ComparedBy(entry.compared_as or entry.name, entry.direction == "min", metric=entry.name)
         for a, b in combinations(by_model, 2):
             if entry.name in by_model[a]:
-                (metric, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
-                measure = measure._replace(is_rate=list(metric.row_ratios(total_sums(one, units))) == RATE)
-                difference = entry.no_interval or metric_difference(metric, one, other, units)
+                (measure, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
+                by = by._replace(is_rate=list(measure.row_ratios(total_sums(one, units))) == RATE)
+                difference = entry.no_interval or metric_difference(measure, one, other, units)
+            elif entry.is_of_ranks:
+                ranks = [models[name].ranks[entry.name] for name in (a, b)]
+                difference = rank_difference(*ranks, clusters=cluster is not None)
             else:
                 first, second = (models[name].left_out(entry.name) for name in (a, b))
                 difference = jackknife_difference(first, second, units.name)
-            rows.append((a, b, measure, difference))
+            rows.append((a, b, by, difference))
     rows += _group_differences(layout, dict(zip(models, tables, strict=True)), units) if is_default else []
     return adjusted(rows)
 
 
 def _group_differences(
     layout: SumLayout, tables: Mapping[str, BinnedSums], units: Units
-) -> Iterator[tuple[str, str, Measure, PairedDifference | Reason]]:
+) -> Iterator[tuple[str, str, ComparedBy, PairedDifference | Reason]]:
     """Compare models by the recall of each group of classes or, if rows may be referred, by the group's error rate.
 
     A group is left out if this rate is one of the chosen metrics, by which `compare` compares anyway.
     """
     chosen, rate = layout.chosen, group_rate(refers=layout.chosen.refers)
     groups = [] if chosen.concern is None else [name for name, _ in chosen.concern.class_groups]
-    measured = {entry.of for entry in chosen.entries if entry.settings.get("rate") == rate}
+    measured = {entry.of_class for entry in chosen.entries if entry.settings.get("rate") == rate}
     outcomes = {name: layout.binned_outcomes(table.sums) for name, table in tables.items()}
     for group, (a, b) in product(groups, combinations(tables, 2)):
         rates = (outcomes[name][group].rates(units.rows, refers=chosen.refers)[rate] for name in (a, b))
         one, other = (WeightedSum(*counts) for counts in rates)
         if one.weight.any() and group not in measured:
             name = f"{rate}[{group}]"
-            measure = Measure(name, lower_is_better=rate == "error_rate", is_rate=True, metric=name)
-            yield a, b, measure, metric_difference(ClassRate(2, [1]), one, other, units)
+            by = ComparedBy(name, lower_is_better=rate == "error_rate", is_rate=True, metric=name)
+            yield a, b, by, metric_difference(ClassRate(2), one, other, units)
 
 
 def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:

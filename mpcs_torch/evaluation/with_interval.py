@@ -19,9 +19,10 @@ from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
-from mpcs_torch.functional.inputs.labels import Bins, in_bins
-from mpcs_torch.metrics.additive import AdditiveMetric
-from mpcs_torch.metrics.base import SumMetric, fingerprint
+from mpcs_torch.functional.inputs.labels import Bins
+from mpcs_torch.functional.measure import fingerprint
+from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.metrics.measure_metric import MeasureMetric
 
 NO_CLUSTER = -1
 PARTS, MAX_UPDATES = 2**BITS, 16
@@ -82,7 +83,7 @@ class WithInterval(Metric):
         self._prefix = type(metric).__name__.lower() if prefix is None else prefix
         settings = metric.settings if isinstance(metric, SumMetric) else None
         self.add_state("settings", fingerprint({type(metric).__name__: settings}), dist_reduce_fx="max")
-        if isinstance(metric, AdditiveMetric):
+        if isinstance(metric, MeasureMetric):
             self.add_state("clusters", [], dist_reduce_fx="cat")
             self.add_state("sums", [], dist_reduce_fx="cat")
             return
@@ -115,7 +116,7 @@ class WithInterval(Metric):
             clusters: ``(N,)`` names of clusters, such as patients: rows of the same cluster are not independent.
             **further: ``(N, ...)`` further arguments of the metric, such as ``sample_weight`` or ``indexes``.
         """
-        if isinstance(self.metric, AdditiveMetric):
+        if isinstance(self.metric, MeasureMetric):
             self._add_sums(preds, target, clusters, **further)
             return
         inputs = [as_tensor(each, "preds") for each in ([preds] if target is None else [preds, target])]
@@ -155,7 +156,8 @@ class WithInterval(Metric):
         self, preds: Any, target: Any, clusters: Sequence[object] | Tensor | None, sample_weight: Any = None
     ) -> None:
         preds, target, weight = as_tensors(preds, target, sample_weight)
-        samples, number = self.metric.samples_from_batch(preds, target, weight), len(target)
+        measure, number = self.metric.measure, len(target)
+        samples = measure.rows(preds.detach(), target, weight)
         if self.metric.validate_args:
             raise_first(samples.find_faults())
         ids = torch.full((number,), NO_CLUSTER)
@@ -167,14 +169,14 @@ class WithInterval(Metric):
             return
         counted = samples.labels.counted if hasattr(samples, "labels") else samples.counted.any(1)
         bins = Bins(torch.arange(len(counted), device=counted.device) // (len(counted) // number), number)
-        sums = self.metric.sum_samples(in_bins(samples, bins))
+        sums = measure.sums(samples, bins)
         weights = torch.ones_like(counted) if weight is None else weight.reshape(-1)
         has_classes = not target.is_floating_point() and target.numel() == len(counted)
         wrong = counted & _wrong(preds, target) if has_classes else torch.zeros_like(counted)
-        of_rows = torch.stack([counted, wrong, counted * weights], 1).to(sums[0].dtype)
+        of_rows = torch.stack([counted, wrong, counted * weights], 1).to(sums.dtype)
         if not has_classes:  # wrong decisions are unknown for soft labels and costs
             of_rows[:, 1] = nan
-        rows = torch.cat([bins.sum(of_rows), self.metric.packed(sums)], dim=1)
+        rows = torch.cat([bins.sum(of_rows), sums], dim=1)
         is_counted = rows[:, 2] > 0  # leaves out ignored rows, and rows of weight 0
         if not bool(is_counted.any()):
             return
@@ -188,20 +190,21 @@ class WithInterval(Metric):
 
         The keys are ``prefix``, ``prefix_low`` and ``prefix_high``.
         """
-        if not (len(self.sums) if isinstance(self.metric, AdditiveMetric) else self.rows.sum()):
+        if not (len(self.sums) if isinstance(self.metric, MeasureMetric) else self.rows.sum()):
             raise ValueError("WithInterval.compute needs at least one batch: call update first.")
-        if not isinstance(self.metric, AdditiveMetric):
+        if not isinstance(self.metric, MeasureMetric):
             return self._named(*self._from_parts())
         clusters, numbers = self._joined()
         numbers, is_clustered = numbers.cpu().double(), bool((clusters != NO_CLUSTER).any())
         ones = torch.ones(len(numbers), dtype=torch.float64)
         weights = None if numbers[:, 0].equal(numbers[:, 2]) else numbers[:, 2]
         units = Units(numbers[:, 0], numbers[:, 1], ones, "clusters" if is_clustered else None, weights)
-        bins = self.metric.unpacked(numbers[:, 3:])
-        interval = metric_interval(self.metric, bins, units)
+        measure = self.metric.measure
+        bins = measure.named(numbers[:, 3:])
+        interval = metric_interval(measure, bins, units)
         ends = (nan, nan) if isinstance(interval, str) else interval
         low, high = (torch.tensor(end, dtype=torch.float64) for end in ends)
-        return self._named(self.metric.value_from_sums(total_sums(bins, units)), low, high)
+        return self._named(measure.value(total_sums(bins, units)), low, high)
 
     def _named(self, value: Tensor, low: Tensor, high: Tensor) -> dict[str, Tensor]:
         return {self._prefix: value, f"{self._prefix}_low": low, f"{self._prefix}_high": high}

@@ -24,7 +24,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import MpcsError, quoted
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.metrics.register import MetricEntry, accepted_settings, entry_of_metric, find_entry
+from mpcs_torch.metrics.register import MetricEntry, entry_of_metric, find_entry
 
 __all__ = [
     "ConcernScorer",
@@ -94,10 +94,10 @@ def concern_scorer(
         entry = entry_of_metric(metric)
     else:
         entry = find_entry(metric)
-    if entry.takes not in INPUTS or entry.of:
-        kind = f"one class: use {entry.metric.__name__}" if entry.of else entry.takes.replace("_", " ")
+    if entry.takes not in INPUTS or entry.of_class:
+        kind = "one class" if entry.of_class else entry.takes.replace("_", " ")
         raise ScorerError(f"metric must be of decisions or probabilities, but {entry.name} is of {kind}.")
-    allowed = accepted_settings(entry.metric) - {"num_classes", "concern", "from_logits", "normalized"}
+    allowed = entry.accepted_settings - {"num_classes", "concern", "from_logits", "normalized"}
     if unknown := settings.keys() - allowed:
         raise ScorerError(f"{entry.name} has no setting {quoted(min(unknown))}; it has {', '.join(sorted(allowed))}.")
     if entry.direction is None:

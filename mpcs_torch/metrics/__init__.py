@@ -1,55 +1,107 @@
-"""The metrics of `mpcs_torch.functional` as `torchmetrics.Metric` classes."""
+"""The metrics of `mpcs_torch.functional` as `torchmetrics.Metric` classes.
 
+Names are imported on first use, because torchmetrics takes seconds to import.
+"""
+
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from mpcs_torch.concern import weights_only as _weights_only  # noqa: F401  # registers concerns with torch.load
-from mpcs_torch.metrics.concern.coverage import Coverage as Coverage
-from mpcs_torch.metrics.concern.coverage import RiskCoverageArea as RiskCoverageArea
-from mpcs_torch.metrics.concern.coverage import SelectiveAccuracy as SelectiveAccuracy
-from mpcs_torch.metrics.concern.dangerous import DangerousErrors as DangerousErrors
-from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern as ExpectedConcern
-from mpcs_torch.metrics.concern.expected_concern import RowCost as RowCost
-from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore as MetaPatternConcernScore
-from mpcs_torch.metrics.detection.area import FalseAlarmAtMiss as FalseAlarmAtMiss
-from mpcs_torch.metrics.detection.area import HMeasure as HMeasure
-from mpcs_torch.metrics.detection.area import MissAtFalseAlarm as MissAtFalseAlarm
-from mpcs_torch.metrics.detection.area import PartialAUC as PartialAUC
-from mpcs_torch.metrics.detection.area import PrecisionRecallBreakEven as PrecisionRecallBreakEven
-from mpcs_torch.metrics.detection.cost import ActualDetectionCost as ActualDetectionCost
-from mpcs_torch.metrics.detection.cost import HalfTotalErrorRate as HalfTotalErrorRate
-from mpcs_torch.metrics.detection.cost import MinDetectionCost as MinDetectionCost
-from mpcs_torch.metrics.detection.curve import DetectionCurve as DetectionCurve
-from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate as EqualErrorRate
-from mpcs_torch.metrics.detection.llr_cost import Cllr as Cllr
-from mpcs_torch.metrics.detection.llr_cost import MinCllr as MinCllr
-from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy as ProbabilityAccuracy
-from mpcs_torch.metrics.probability.scores import BrierScore as BrierScore
-from mpcs_torch.metrics.probability.scores import CrossEntropy as CrossEntropy
-from mpcs_torch.metrics.probability.scores import Decisiveness as Decisiveness
-from mpcs_torch.metrics.probability.scores import GeometricAccuracy as GeometricAccuracy
-from mpcs_torch.metrics.probability.scores import Robustness as Robustness
-from mpcs_torch.metrics.quality.scores import Accuracy as Accuracy
-from mpcs_torch.metrics.quality.scores import AverageAccuracy as AverageAccuracy
-from mpcs_torch.metrics.quality.scores import BalancedErrorRate as BalancedErrorRate
-from mpcs_torch.metrics.quality.scores import ClassErrorRates as ClassErrorRates
-from mpcs_torch.metrics.quality.scores import ConfusionMatrix as ConfusionMatrix
-from mpcs_torch.metrics.quality.scores import ErrorRate as ErrorRate
-from mpcs_torch.metrics.quality.scores import MacroF1 as MacroF1
-from mpcs_torch.metrics.quality.scores import MacroFScore as MacroFScore
-from mpcs_torch.metrics.quality.scores import MacroPrecision as MacroPrecision
-from mpcs_torch.metrics.quality.scores import MacroRecall as MacroRecall
-from mpcs_torch.metrics.quality.scores import MatthewsCorrelation as MatthewsCorrelation
-from mpcs_torch.metrics.quality.scores import MicroFScore as MicroFScore
-from mpcs_torch.metrics.quality.scores import MicroPrecision as MicroPrecision
-from mpcs_torch.metrics.quality.scores import MicroRecall as MicroRecall
-from mpcs_torch.metrics.quality.scores import MulticlassQualityMetrics as MulticlassQualityMetrics
-from mpcs_torch.metrics.quality.scores import WeightedErrorRate as WeightedErrorRate
-from mpcs_torch.metrics.soft.scores import HardF1 as HardF1
-from mpcs_torch.metrics.soft.scores import SoftF1 as SoftF1
-from mpcs_torch.metrics.soft.scores import SoftFBeta as SoftFBeta
-from mpcs_torch.metrics.soft.scores import SoftKLDivergence as SoftKLDivergence
-from mpcs_torch.metrics.soft.scores import SoftPrecision as SoftPrecision
-from mpcs_torch.metrics.soft.scores import SoftRecall as SoftRecall
+
+if TYPE_CHECKING:
+    from mpcs_torch.metrics.concern.coverage import Coverage as Coverage
+    from mpcs_torch.metrics.concern.coverage import RiskCoverageArea as RiskCoverageArea
+    from mpcs_torch.metrics.concern.coverage import SelectiveAccuracy as SelectiveAccuracy
+    from mpcs_torch.metrics.concern.dangerous import DangerousErrors as DangerousErrors
+    from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern as ExpectedConcern
+    from mpcs_torch.metrics.concern.expected_concern import RowCost as RowCost
+    from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore as MetaPatternConcernScore
+    from mpcs_torch.metrics.detection.area import FalseAlarmAtMiss as FalseAlarmAtMiss
+    from mpcs_torch.metrics.detection.area import HMeasure as HMeasure
+    from mpcs_torch.metrics.detection.area import MissAtFalseAlarm as MissAtFalseAlarm
+    from mpcs_torch.metrics.detection.area import PartialAUC as PartialAUC
+    from mpcs_torch.metrics.detection.area import PrecisionRecallBreakEven as PrecisionRecallBreakEven
+    from mpcs_torch.metrics.detection.cost import ActualDetectionCost as ActualDetectionCost
+    from mpcs_torch.metrics.detection.cost import HalfTotalErrorRate as HalfTotalErrorRate
+    from mpcs_torch.metrics.detection.cost import MinDetectionCost as MinDetectionCost
+    from mpcs_torch.metrics.detection.curve import DetectionCurve as DetectionCurve
+    from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate as EqualErrorRate
+    from mpcs_torch.metrics.detection.llr_cost import Cllr as Cllr
+    from mpcs_torch.metrics.detection.llr_cost import MinCllr as MinCllr
+    from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy as ProbabilityAccuracy
+    from mpcs_torch.metrics.probability.scores import BrierScore as BrierScore
+    from mpcs_torch.metrics.probability.scores import CrossEntropy as CrossEntropy
+    from mpcs_torch.metrics.probability.scores import Decisiveness as Decisiveness
+    from mpcs_torch.metrics.probability.scores import GeometricAccuracy as GeometricAccuracy
+    from mpcs_torch.metrics.probability.scores import Robustness as Robustness
+    from mpcs_torch.metrics.quality.scores import Accuracy as Accuracy
+    from mpcs_torch.metrics.quality.scores import AverageAccuracy as AverageAccuracy
+    from mpcs_torch.metrics.quality.scores import BalancedErrorRate as BalancedErrorRate
+    from mpcs_torch.metrics.quality.scores import ClassErrorRates as ClassErrorRates
+    from mpcs_torch.metrics.quality.scores import ConfusionMatrix as ConfusionMatrix
+    from mpcs_torch.metrics.quality.scores import ErrorRate as ErrorRate
+    from mpcs_torch.metrics.quality.scores import MacroF1 as MacroF1
+    from mpcs_torch.metrics.quality.scores import MacroFScore as MacroFScore
+    from mpcs_torch.metrics.quality.scores import MacroPrecision as MacroPrecision
+    from mpcs_torch.metrics.quality.scores import MacroRecall as MacroRecall
+    from mpcs_torch.metrics.quality.scores import MatthewsCorrelation as MatthewsCorrelation
+    from mpcs_torch.metrics.quality.scores import MicroFScore as MicroFScore
+    from mpcs_torch.metrics.quality.scores import MicroPrecision as MicroPrecision
+    from mpcs_torch.metrics.quality.scores import MicroRecall as MicroRecall
+    from mpcs_torch.metrics.quality.scores import MulticlassQualityMetrics as MulticlassQualityMetrics
+    from mpcs_torch.metrics.quality.scores import WeightedErrorRate as WeightedErrorRate
+    from mpcs_torch.metrics.soft.scores import HardF1 as HardF1
+    from mpcs_torch.metrics.soft.scores import SoftF1 as SoftF1
+    from mpcs_torch.metrics.soft.scores import SoftFBeta as SoftFBeta
+    from mpcs_torch.metrics.soft.scores import SoftKLDivergence as SoftKLDivergence
+    from mpcs_torch.metrics.soft.scores import SoftPrecision as SoftPrecision
+    from mpcs_torch.metrics.soft.scores import SoftRecall as SoftRecall
+
+_MODULES = {
+    "concern.coverage": ("Coverage", "RiskCoverageArea", "SelectiveAccuracy"),
+    "concern.dangerous": ("DangerousErrors",),
+    "concern.expected_concern": ("ExpectedConcern", "RowCost"),
+    "concern.mpcs": ("MetaPatternConcernScore",),
+    "detection.area": ("FalseAlarmAtMiss", "HMeasure", "MissAtFalseAlarm", "PartialAUC", "PrecisionRecallBreakEven"),
+    "detection.cost": ("ActualDetectionCost", "HalfTotalErrorRate", "MinDetectionCost"),
+    "detection.curve": ("DetectionCurve",),
+    "detection.equal_error_rate": ("EqualErrorRate",),
+    "detection.llr_cost": ("Cllr", "MinCllr"),
+    "probability.probability_accuracy": ("ProbabilityAccuracy",),
+    "probability.scores": ("BrierScore", "CrossEntropy", "Decisiveness", "GeometricAccuracy", "Robustness"),
+    "quality.scores": (
+        "Accuracy",
+        "AverageAccuracy",
+        "BalancedErrorRate",
+        "ClassErrorRates",
+        "ConfusionMatrix",
+        "ErrorRate",
+        "MacroF1",
+        "MacroFScore",
+        "MacroPrecision",
+        "MacroRecall",
+        "MatthewsCorrelation",
+        "MicroFScore",
+        "MicroPrecision",
+        "MicroRecall",
+        "MulticlassQualityMetrics",
+        "WeightedErrorRate",
+    ),
+    "soft.scores": ("HardF1", "SoftF1", "SoftFBeta", "SoftKLDivergence", "SoftPrecision", "SoftRecall"),
+}
+"""The public classes by module."""
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
 
 if not TYPE_CHECKING:  # to type checkers, "import A as A" is public
-    __all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith(__name__))
+    __all__ = sorted(_PLACES)
+
+    def __getattr__(name):
+        """Import and return a public class on its first use."""
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+        return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PLACES})

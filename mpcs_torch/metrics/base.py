@@ -1,6 +1,5 @@
 """SumMetric, the base of all metrics: its states are sums over samples or lists of samples, and change atomically."""
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import reduce, wraps
@@ -14,6 +13,7 @@ from torchmetrics.utilities.exceptions import TorchMetricsUserError
 
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
+from mpcs_torch.functional.measure import Measure, fingerprint
 
 NO_SETTINGS = ("self", "__class__", "kwargs", "validate_args")
 """The names of local variables in a constructor that are not settings of the metric."""
@@ -49,14 +49,19 @@ class SumMetric(Metric):
     """(16,), int64: a fingerprint of the settings that the states depend on."""
 
     def __init__(
-        self, arguments: Mapping[str, Any], *, value_rules: Sequence[str], state_settings: Sequence[str] | None = None
+        self,
+        arguments: Mapping[str, Any],
+        *,
+        value_rules: Sequence[str],
+        state_settings: Sequence[str] | Mapping[str, Any] | None = None,
     ) -> None:
         """Store the settings of a metric as attributes, and declare the states that all metrics have.
 
         ``arguments`` are the ``locals()`` of the subclass's constructor, with the arguments of `torchmetrics.Metric` in
-        ``kwargs``. Settings that are tensors move with the metric to other devices. These are not buffers, because
-        DistributedDataParallel would broadcast buffers at each step. ``value_rules`` are the beginnings of the error
-        messages about invalid values. ``state_settings`` are the names of settings that change states (default: all).
+        ``kwargs``. Settings that are tensors or measures move with the metric to other devices. They are not buffers,
+        because DistributedDataParallel would broadcast buffers at each step. ``value_rules`` are the beginnings of the
+        error messages about invalid values. ``state_settings`` are the settings that change states, or their names
+        (default: all).
         """
         super().__init__(**arguments["kwargs"])
         self.validate_args: bool = arguments["validate_args"]
@@ -65,12 +70,13 @@ class SumMetric(Metric):
         settings = {name: value for name, value in arguments.items() if name not in NO_SETTINGS}
         for name, value in settings.items():
             setattr(self, name, value)
-        self._moving = [name for name, value in settings.items() if isinstance(value, Tensor)]
+        self._moving = [name for name, value in settings.items() if isinstance(value, Tensor | Measure)]
         self.value_rules = tuple(value_rules)
         self.add_sum("batch_count", dtype=torch.int64)
         self.add_sum("faults", shape=(len(self.value_rules),), dtype=torch.int64)
         # A MetricCollection shares states that are equal after one batch; the fingerprint prevents accidental sharing.
-        relevant = {name: getattr(self, name) for name in (settings if state_settings is None else state_settings)}
+        names = settings if state_settings is None else state_settings
+        relevant = names if isinstance(names, Mapping) else {name: getattr(self, name) for name in names}
         self.add_state("settings", fingerprint(relevant), dist_reduce_fx="max")
 
     if TYPE_CHECKING:
@@ -240,7 +246,9 @@ class SumMetric(Metric):
             moved = fn(tensor)
             return moved if moved.dtype == tensor.dtype else tensor.to(device)
 
-        self.__dict__.update({name: move(getattr(self, name)) for name in self._moving})
+        for name in self._moving:
+            setting = getattr(self, name)
+            self.__dict__[name] = setting.moved(move) if isinstance(setting, Measure) else move(setting)
         return super()._apply(move, exclude_state)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any, **kwargs: Any) -> None:
@@ -303,22 +311,6 @@ def _appended(kept: list[Tensor], rows: Tensor) -> list[Tensor]:
     while len(kept) > 1 and len(kept[-2]) <= len(kept[-1]):
         kept[-2:] = [torch.cat(kept[-2:])]
     return kept
-
-
-def fingerprint(settings: dict[str, Any]) -> Tensor:
-    """Return a hash of ``settings``: 16 bytes as int64, because torchmetrics may compare states with a tolerance."""
-    plain = {key: _plain(value) for key, value in sorted(settings.items())}
-    return torch.tensor(list(hashlib.sha256(repr(plain).encode()).digest()[:16]), dtype=torch.int64)
-
-
-def _plain(setting: Any) -> Any:
-    if not isinstance(setting, Tensor):
-        return setting
-    if setting.layout == torch.sparse_coo:
-        return setting.indices().tolist(), setting.values().tolist()
-    # The text of a matrix of all pairs of 10 000 classes would take gigabytes, so only its hash is kept.
-    values = (setting.double() if setting.is_floating_point() else setting).detach().cpu().contiguous()
-    return str(values.dtype), list(values.shape), hashlib.sha256(values.numpy().data).hexdigest()
 
 
 @contextmanager

@@ -1,101 +1,122 @@
-"""A set of metrics of the same samples, each of which is updated with the kind of input that it needs."""
+"""Metrics of the same samples, in groups that share their sums or states."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torchmetrics import Metric
 
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.functional.measure import Measure
 from mpcs_torch.metrics.register import MetricEntry, Takes
 
+if TYPE_CHECKING:  # torchmetrics takes seconds to import
+    from torchmetrics import Metric
 
-class Group(NamedTuple):
-    """Metrics with equal states; only the first metric is updated."""
+
+class MeasureGroup(NamedTuple):
+    """Measures with equal sums."""
 
     takes: Takes
-    metrics: dict[str, Metric]
-    """The metrics by name."""
+    measures: dict[str, Measure[Any, Any]]
+    """The measures by the name of their entry."""
 
     @property
-    def first(self) -> Metric:
-        """The metric that is updated; all metrics of the group use its states."""
-        return next(iter(self.metrics.values()))
+    def first(self) -> Measure[Any, Any]:
+        """The measure that computes the sums of all."""
+        return next(iter(self.measures.values()))
 
 
-class MetricSet:
-    """The metrics of several entries of the register; metrics with equal states share one copy of the states.
+class MetricGroup(NamedTuple):
+    """A Metric that computes the values of several entries."""
+
+    takes: Takes
+    metric: "Metric"
+    entries: list[MetricEntry]
+
+
+def measure_groups(entries: Iterable[MetricEntry], num_classes: int, **settings: Any) -> list[MeasureGroup]:
+    """Make the measures of the entries that are measures; ``settings`` are for all measures that have them."""
+    groups = dict[Hashable, MeasureGroup]()
+    for entry in entries:
+        measure = entry.measure(num_classes, **settings)
+        if measure is not None:
+            key = entry.takes, tuple(measure.fingerprint().tolist())
+            groups.setdefault(key, MeasureGroup(entry.takes, {})).measures[entry.name] = measure
+    return [*groups.values()]
+
+
+def metric_groups(entries: Iterable[MetricEntry], num_classes: int, **settings: Any) -> list[MetricGroup]:
+    """Make the Metrics of the entries that are no measures; ``settings`` are for all metrics that have them.
 
     Values of a batch are not validated, because they come from a model or were validated before.
     """
+    groups = dict[Hashable, MetricGroup]()
+    for entry in entries:
+        if entry.is_measure or entry.is_of_ranks:
+            continue
+        key = id(entry) if entry.made is not None else (entry.of, entry.takes, repr(entry.settings))
+        if key not in groups:
+            metric = entry.make(num_classes, validate_args=False, **settings)
+            groups[key] = MetricGroup(entry.takes, metric, [])
+        groups[key].entries.append(entry)
+    return [*groups.values()]
+
+
+class MetricSet:
+    """The metrics of several entries of the register. Values of a batch are not validated."""
 
     def __init__(self, entries: Sequence[MetricEntry], num_classes: int, device: torch.device, **settings: Any) -> None:
         """Create a metric for each entry; ``settings``, such as ``concern``, are for all metrics that have them."""
-        self.entries = tuple(entries)
-        self._settings, self._device = {"num_classes": num_classes, "validate_args": False, **settings}, device
-        groups: dict[Hashable, Group] = {}
-        metrics: dict[Hashable, Metric] = {}  # entries that are keys of what one metric computes have the same metric
+        from mpcs_torch.metrics.measure_metric import MeasureMetric  # torchmetrics takes seconds to import
+
+        self._entries = {entry.name: entry for entry in entries}
+        self._sums = [
+            (group, MeasureMetric(group.first, False, {}).to(device))
+            for group in measure_groups(entries, num_classes, **settings)
+        ]
+        self._others = [
+            group._replace(metric=group.metric.to(device)) for group in metric_groups(entries, num_classes, **settings)
+        ]
         for entry in entries:
-            kind = id(entry) if entry.made is not None else (entry.metric, entry.takes, repr(entry.settings))
-            metric = metrics[kind] = metrics.get(kind) or self._create(entry)
-            group = groups.setdefault(_states_key(entry, metric), Group(entry.takes, {}))
-            if group.metrics:  # share states, which take much memory if there are many classes
-                metric.__dict__.update({**group.first.metric_state, "_defaults": group.first._defaults})
-            group.metrics[entry.name] = metric
-        self.groups = tuple(groups.values())
-        """The groups of metrics with equal states."""
+            if entry.is_of_ranks:
+                metric = entry.make(num_classes, validate_args=False).to(device)
+                self._others.append(MetricGroup(entry.takes, metric, [entry]))
+
+    @property
+    def measures(self) -> dict[str, Measure[Any, Any]]:
+        """The measures by the name of their entry."""
+        return {name: measure for group, _ in self._sums for name, measure in group.measures.items()}
 
     @property
     def takes(self) -> frozenset[Takes]:
         """The kinds of input, such as ``"decisions"``, that the metrics take."""
-        return frozenset(group.takes for group in self.groups)
+        return frozenset(takes for takes, _ in self._all())
 
     def reset(self) -> None:
         """Reset all metrics."""
-        for group in self.groups:
-            group.first.reset()
+        for _, metric in self._all():
+            metric.reset()
 
-    def update(self, inputs: Mapping[Takes, Tensor], target: Tensor, *weights: Tensor) -> None:
-        """Add a batch: predictions by kind of input (``"decisions"``, ...), targets (N, ...) and sample weights."""
-        for group in self.groups:
-            group.first.update(inputs[group.takes], target, *weights)
-
-    def _create(self, entry: MetricEntry) -> Metric:
-        metric = entry.make(**self._settings).to(self._device)
-        metric.sync_on_compute = metric._to_sync = False  # `values` gathers the states of each group once
-        return metric
-
-    def metrics(self) -> dict[str, Metric]:
-        """Return the metrics by name, with the states of this process."""
-        for group in self.groups:
-            first = group.first
-            # A process without samples must compute from the gathered states without a warning.
-            shared = {**first.metric_state, "_update_count": max(1, first._update_count), "_computed": None}
-            for metric in group.metrics.values():
-                metric.__dict__.update(shared)
-        return {name: metric for group in self.groups for name, metric in group.metrics.items()}
-
-    @contextmanager
-    def gathered(self) -> Iterator[dict[str, Metric]]:
-        """Yield the metrics by name, with the states of all processes in the process group."""
-        with ExitStack() as stack:
-            for group in self.groups:
-                stack.enter_context(group.first.sync_context())
-            yield self.metrics()
+    def update(self, inputs: Mapping[Takes, Tensor], target: Tensor) -> None:
+        """Add a batch: predictions by kind of input (``"decisions"``, ...), and targets (N, ...)."""
+        for takes, metric in self._all():
+            metric.update(inputs[takes], target)
 
     def values(self) -> dict[str, float]:
         """Return the value of each entry by name, over the samples of all processes in the process group."""
-        values = {}
-        with self.gathered() as metrics:
-            for entry in self.entries:
-                values[entry.name] = entry.value(metrics[entry.name])
-        return values
+        values = dict[str, float]()
+        for group, metric in self._sums:
+            with metric.gathered():
+                sums = metric.named_sums()
+            for name, measure in group.measures.items():
+                values[name] = self._entries[name].number(measure.value(sums))
+        for _, other, own in self._others:
+            # A process without samples must compute from the gathered states without a warning.
+            other._update_count = max(1, other._update_count)
+            computed = other.compute()
+            values.update({entry.name: entry.number(computed) for entry in own})
+        return {name: values[name] for name in self._entries}
 
-
-def _states_key(entry: MetricEntry, metric: Metric) -> Hashable:
-    """Return a key that is equal for metrics with equal states, and unique for a metric that is not a `SumMetric`."""
-    if not isinstance(metric, SumMetric):
-        return id(metric)
-    return entry.takes, type(metric).update, tuple(metric.settings.tolist())
+    def _all(self) -> "list[tuple[Takes, Metric]]":
+        sums: list[tuple[Takes, Metric]] = [(group.takes, metric) for group, metric in self._sums]
+        return [*sums, *((group.takes, group.metric) for group in self._others)]

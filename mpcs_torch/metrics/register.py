@@ -1,26 +1,41 @@
-"""The register of metrics: for each name the class, its settings, its input, and whether higher or lower is better.
+"""The register of metrics: for each name the measure or the Metric, its settings, its input, and its role in reports.
 
-The trainer, ``mpcs score``, ``mpcs select``, tests and documentation read it. To add a metric, add one line here.
+The trainer, ``mpcs score``, ``mpcs select``, tests and documentation read it. To add a metric, add one line here. This
+module does not import torchmetrics: a `Metric` that is no measure is imported when it is made.
 """
 
 import ast
 import inspect
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
-from typing import Any, Literal
+from math import inf
+from typing import TYPE_CHECKING, Any, Literal
 
 from torch import Tensor
-from torchmetrics import Metric
-from torchmetrics.classification import MulticlassCohenKappa
 
-import mpcs_torch.metrics as metrics
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.functional import OperatingPoint
-from mpcs_torch.functional.comparison.significance import Direction
+from mpcs_torch.functional.concern.coverage import Coverage, SelectiveAccuracy
+from mpcs_torch.functional.concern.dangerous import DangerousErrors
+from mpcs_torch.functional.concern.expected_concern import ExpectedConcern, RowCost
+from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.functional.measure import Direction, Measure
+from mpcs_torch.functional.probability.scores import (
+    BrierScore,
+    CrossEntropy,
+    Decisiveness,
+    GeometricAccuracy,
+    Robustness,
+)
+from mpcs_torch.functional.quality import scores as quality
+from mpcs_torch.functional.quality.roc_area import RocArea
+from mpcs_torch.functional.soft.scores import HardF1, SoftFBeta, SoftKLDivergence
 from mpcs_torch.io.packaged import import_attribute
-from mpcs_torch.metrics.one_class import ClassAUROC, ClassRate
+
+if TYPE_CHECKING:  # torchmetrics takes seconds to import
+    from torchmetrics import Metric
 
 Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "soft_labels", "costs", "trials"]
 """The kind of input of a metric, which decides the arguments of its ``update``.
@@ -45,19 +60,23 @@ _INPUT_SETTINGS: Mapping[str, Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class MetricEntry:
-    """A named metric: its class, its settings and its role in reports."""
+    """A named metric: its measure or its Metric, its settings and its role in reports."""
 
     name: str
-    metric: type[Metric]
+    of: Any
+    """The class of the measure or, for a Metric that is none, its import path, ``package.module:Class``. The class of a
+    Metric is replaced by one of these."""
     takes: Takes
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """The constructor arguments, without those that the data and the kind of input determine."""
+    """The settings, without those that the data and the kind of input determine."""
+    computes: str = ""
+    """What the metric computes, in a few words."""
     key: str | None = None
     """The key of the value in the dictionary that the metric computes; None if it computes a tensor."""
     is_count: bool = False
     """Whether the value is a count, a whole number."""
     given_direction: Direction | None = None
-    """The direction that is better (``"min"`` or ``"max"``), if the class of the metric does not define it."""
+    """The direction that is better (``"min"`` or ``"max"``), if the measure does not define it."""
     section: Section = "other"
     is_default: bool = True
     """Whether the metric is measured by default; False if it is redundant."""
@@ -72,23 +91,65 @@ class MetricEntry:
     """The name of a metric whose difference between two models is the same, up to the sign; empty if there is none."""
     undefined: Undefined | None = None
     no_interval: str = ""
-    """The reason why the metric has no interval; empty if its class or its states define an interval."""
-    of: str = ""
+    """The reason why the metric has no interval; empty if its measure or its states define an interval."""
+    of_class: str = ""
     """The class or group of classes in the brackets of a one-vs-rest name such as ``recall[CLASS]``."""
-    made: Metric | None = None
+    made: "Metric | None" = None
     """A metric instance that the user passed, to be copied with its settings; else None."""
+
+    def __post_init__(self) -> None:
+        """Replace the class of a Metric by its measure, or by its import path."""
+        if isinstance(self.of, type) and not issubclass(self.of, Measure | RocArea):
+            metric: Any = self.of
+            object.__setattr__(self, "of", _identity(metric))
 
     @property
     def direction(self) -> Direction | None:
         """``"min"`` if lower values are better, ``"max"`` if higher values are; None if neither is better."""
-        if self.given_direction is not None or self.metric.higher_is_better is None:
+        if self.given_direction is not None:
             return self.given_direction
-        return "max" if self.metric.higher_is_better else "min"
+        if not isinstance(self.of, str):
+            direction: Direction | None = self.of.direction
+            return direction
+        is_higher = self.metric_class.higher_is_better
+        return None if is_higher is None else "max" if is_higher else "min"
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The lowest and highest possible value; None if they are not known."""
+        if isinstance(self.of, str):
+            return None
+        low, high = self.of.limits
+        if high is None and self.is_measure and tuple(self.of.row_limits) == (0, 1) and not self.is_count:
+            low, high = 0.0, 1.0
+        return None if low is None or high is None else (low, high)
+
+    @property
+    def class_name(self) -> str:
+        """The name of the class of the measure or Metric."""
+        name: str = self.of.rpartition(":")[2] if isinstance(self.of, str) else self.of.__name__
+        return name
+
+    @property
+    def metric_class(self) -> Any:
+        """The class of a Metric that is no measure."""
+        assert isinstance(self.of, str)
+        return type(self.made) if self.made is not None else import_attribute(self.of)
 
     @property
     def is_registered(self) -> bool:
-        """Whether the class of the metric is in this register, so that its kind of input is known."""
-        return any(entry.metric is self.metric for entry in (*ENTRIES, *OF_CLASS.values()))
+        """Whether the measure or Metric is in this register, so that its kind of input is known."""
+        return any(entry.of == self.of for entry in (*ENTRIES, *OF_CLASS.values()))
+
+    @property
+    def is_measure(self) -> bool:
+        """Whether the metric is a measure, so that its value is a function of sums over rows."""
+        return isinstance(self.of, type) and issubclass(self.of, Measure)
+
+    @property
+    def is_of_ranks(self) -> bool:
+        """Whether the metric is a measure of ranks, which keeps the scores of all rows."""
+        return self.of is RocArea
 
     @property
     def takes_classes(self) -> bool:
@@ -98,29 +159,62 @@ class MetricEntry:
     @property
     def counts_classes(self) -> bool:
         """Whether this is a classification metric of this package or torchmetrics whose targets are class indices."""
-        is_classification = self.is_registered or self.metric.__module__.startswith("torchmetrics.classification")
+        is_classification = self.is_registered or str(self.of).startswith("torchmetrics.classification")
         return is_classification and self.takes_classes
 
     @property
     def needs_matrix(self) -> bool:
         """Whether measuring the metric takes a (C, C) matrix, which is too large if there are many classes."""
-        return self.takes == "decisions" or issubclass(self.metric, (metrics.ExpectedConcern, metrics.RiskCoverageArea))
+        return self.takes == "decisions" or self.of in (ExpectedConcern, RISK_COVERAGE)
 
-    def make(self, num_classes: int, **shared: Any) -> Metric:
-        """Create the metric; ``shared`` are settings for all metrics, ``concern`` for example.
+    @property
+    def accepted_settings(self) -> frozenset[str]:
+        """The names of the settings that the metric has."""
+        if not isinstance(self.of, str):
+            return frozenset(field.name for field in fields(self.of) if field.init)
+        kinds = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        parameters = inspect.signature(self.metric_class).parameters.values()
+        return frozenset(parameter.name for parameter in parameters if parameter.kind in kinds)
+
+    def measure(self, num_classes: int, **shared: Any) -> "Measure[Any, Any] | None":
+        """Create the measure; None if the metric is none. ``shared`` are settings for all metrics."""
+        if self.made is not None:
+            return getattr(self.made, "measure", None)
+        return self.of(**self._arguments(num_classes, shared)) if self.is_measure else None
+
+    def ranks(self, num_classes: int) -> RocArea | None:
+        """Create the measure of ranks; None if the metric is none."""
+        return RocArea(**self._arguments(num_classes, {})) if self.is_of_ranks else None
+
+    def make(self, num_classes: int, *, validate_args: bool = True, **shared: Any) -> "Metric":
+        """Create the Metric; ``shared`` are settings for all metrics, ``concern`` for example.
 
         Shared settings that this metric does not have are ignored. The entry's own ``settings`` take precedence.
         """
+        from mpcs_torch.metrics.measure_metric import MeasureMetric  # torchmetrics takes seconds to import
+        from mpcs_torch.metrics.rank_metric import RankMetric
+
         if self.made is not None:
             return deepcopy(self.made)
-        available = {"num_classes": num_classes, **_INPUT_SETTINGS.get(self.takes, {}), **shared}
-        accepted = accepted_settings(self.metric)
-        arguments = {name: value for name, value in available.items() if name in accepted}
-        return self.metric(**{**arguments, **self.settings})
+        measure, ranks = self.measure(num_classes, **shared), self.ranks(num_classes)
+        if measure is not None:
+            return MeasureMetric(measure, validate_args, {})
+        if ranks is not None:
+            return RankMetric(ranks, validate_args=validate_args)
+        metric: Metric = self.metric_class(**self._arguments(num_classes, {**shared, "validate_args": validate_args}))
+        return metric
 
-    def value(self, metric: Metric) -> float:
+    def _arguments(self, num_classes: int, shared: Mapping[str, Any]) -> dict[str, Any]:
+        available = {"num_classes": num_classes, **_INPUT_SETTINGS.get(self.takes, {}), **shared}
+        accepted = self.accepted_settings
+        return {**{name: value for name, value in available.items() if name in accepted}, **self.settings}
+
+    def value(self, metric: "Metric") -> float:
         """Return the value of ``metric``, an instance that `make` returned, as a number."""
-        computed = metric.compute()
+        return self.number(metric.compute())
+
+    def number(self, computed: Any) -> float:
+        """Return what a metric computed as a number."""
         number = computed[self.key] if self.key is not None else computed
         if not isinstance(number, Tensor | float | int) or (isinstance(number, Tensor) and number.numel() != 1):
             actual = f"shape {tuple(number.shape)}" if isinstance(number, Tensor) else f"a {type(number).__name__}"
@@ -138,7 +232,7 @@ def find_entry(text: str) -> MetricEntry:
         return BY_NAME[text]
     name, _, of = text.partition("[")
     if name in OF_CLASS and of.endswith("]"):
-        return replace(OF_CLASS[name], name=text, of=of[:-1], compared_as=text)
+        return replace(OF_CLASS[name], name=text, of_class=of[:-1], compared_as=text)
     if ":" in text:
         return entry_of_path(text)
     names = [*BY_NAME, *(f"{name}[CLASS]" for name in OF_CLASS)]
@@ -157,6 +251,8 @@ def entry_of_path(path: str) -> MetricEntry:
     Raises:
         ValueError: If ``path`` does not name a torchmetrics `Metric`, or the syntax of its settings is invalid.
     """
+    from torchmetrics import Metric
+
     custom_name, _, path = path.partition("=") if "=" in path.partition(":")[0] else ("", "", path)
     class_path, _, arguments = path.removesuffix(")").partition("(")
     metric = import_attribute(class_path)
@@ -167,22 +263,33 @@ def entry_of_path(path: str) -> MetricEntry:
         raise ValueError(f"settings must be written as Class(setting=value), but got {quoted(path)}.")
     settings = {setting.strip(): _parse_value(value.strip()) for setting, _, value in pairs}
     name = custom_name.strip() or metric.__name__
-    return MetricEntry(name, metric, _guess_takes(metric), settings, compared_as=name)
+    return MetricEntry(name, metric, _takes_of(metric), settings, compared_as=name)
 
 
-def entry_of_metric(metric: Metric, name: str | None = None) -> MetricEntry:
+def entry_of_metric(metric: "Metric", name: str | None = None) -> MetricEntry:
     """Create a `MetricEntry` for a metric instance; the default name is the name of its class."""
     kind = type(metric)
-    takes = next((entry.takes for entry in ENTRIES if entry.metric is kind), _guess_takes(kind))
+    takes = _takes_of(kind)
     if takes == "probabilities" and getattr(metric, "from_logits", False):
         takes = "log_probabilities"  # log-probabilities are also logits
     name = kind.__name__ if name is None else name
     return MetricEntry(name, kind, takes, made=metric, compared_as=name)
 
 
-def _guess_takes(metric: type[Metric]) -> Takes:
-    """Guess the kind of input of an unregistered metric by its name, which is ``Binary...`` for binary metrics."""
-    return "positive" if metric.__name__.startswith("Binary") else "probabilities"
+def _identity(metric: "type[Metric]") -> "type[Measure[Any, Any]] | str":
+    """Return the measure of the class of a Metric, or its import path."""
+    measure: type[Measure[Any, Any]] | None = getattr(metric, "of", None)
+    if measure is not None:
+        return measure
+    public = metric.__module__.startswith("mpcs_torch.metrics")
+    return f"{'mpcs_torch.metrics' if public else metric.__module__}:{metric.__qualname__}"
+
+
+def _takes_of(metric: "type[Metric]") -> Takes:
+    """Return the kind of input of a registered metric; guess that of others by the name (``Binary...``)."""
+    identity = _identity(metric)
+    registered = (entry.takes for entry in (*ENTRIES, *OF_CLASS.values()) if entry.of == identity)
+    return next(registered, "positive" if metric.__name__.startswith("Binary") else "probabilities")
 
 
 def _parse_value(text: str) -> Any:
@@ -192,12 +299,8 @@ def _parse_value(text: str) -> Any:
         return text
 
 
-def accepted_settings(metric: type[Metric]) -> frozenset[str]:
-    """Return the names of the parameters of a metric's constructor."""
-    parameters = inspect.signature(metric.__init__).parameters.values()
-    return frozenset(
-        p.name for p in parameters if p.name != "self" and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)
-    )
+PROBABILITY_ACCURACY = "mpcs_torch.metrics:ProbabilityAccuracy"
+RISK_COVERAGE = "mpcs_torch.metrics:RiskCoverageArea"
 
 
 _decisions = partial(MetricEntry, takes="decisions")
@@ -211,130 +314,338 @@ _costs = partial(MetricEntry, takes="costs", section="main", in_group_tables=Tru
 _trials = partial(MetricEntry, takes="trials")
 _in_bins = partial(
     _probabilities,
-    metric=metrics.ProbabilityAccuracy,
+    of=PROBABILITY_ACCURACY,
     settings={"cells": 20_000},
     no_interval="it is computed from bins of probabilities, which leaving out rows would make noisier",
 )
-_AVERAGES = ("micro", "macro", "weighted")
+_EVEN = OperatingPoint(0.5)
 _SHOWN: dict[str, Any] = {"in_group_tables": True}
 _MAIN: dict[str, Any] = {"section": "main", **_SHOWN}
 
+
+def _soft(name: str, beta: float, what: str) -> list[MetricEntry]:
+    """Return the entries of a soft score for each way to average classes."""
+    ways = {
+        "micro": "of all classes together",
+        "macro": "mean over classes",
+        "weighted": "mean over classes, weighted by their labels",
+    }
+    return [
+        _soft_labels(
+            f"{name}_{average}",
+            SoftFBeta,
+            computes=f"{what}, {way}",
+            settings={"beta": beta, "average": average},
+            in_group_tables=average == "macro" or beta == 1,
+        )
+        for average, way in ways.items()
+    ]
+
+
 ENTRIES: tuple[MetricEntry, ...] = (
-    _decisions("accuracy", metrics.Accuracy, section="main", compared_as="accuracy", repeats="misclassification_rate"),
+    _decisions(
+        "accuracy",
+        quality.Accuracy,
+        computes="share of right decisions",
+        section="main",
+        compared_as="accuracy",
+        repeats="misclassification_rate",
+    ),
     _decisions(
         "misclassification_rate",
-        metrics.WeightedErrorRate,
+        quality.WeightedErrorRate,
+        computes="share of wrong decisions",
         group_rank=2,
         compared_as="rate of wrong decisions",
         **_MAIN,
     ),
-    _concern("dangerous", metrics.DangerousErrors, is_count=True),
+    _concern("dangerous", DangerousErrors, computes="number of dangerous errors", is_count=True),
     _concern_in_tables(
         "dangerous_rate",
-        metrics.DangerousErrors,
+        DangerousErrors,
+        computes="share of samples that are dangerous errors",
         settings={"normalize": "samples"},
         group_rank=0,
         compared_as="rate of dangerous errors",
     ),
-    _referrals("selective_dangerous_rate", metrics.DangerousErrors, settings={"normalize": "decided"}),
-    _referrals("coverage", metrics.Coverage, compared_as="coverage"),
-    _referrals("selective_accuracy", metrics.SelectiveAccuracy),
-    _referrals("mean_concern", metrics.ExpectedConcern, settings={"normalize": False}, compared_as="mean concern"),
-    _concern("destructive_rate", metrics.DangerousErrors, settings={"normalize": "errors"}),
-    _decisions("balanced_error_rate", metrics.BalancedErrorRate, undefined="absent", **_SHOWN),
-    _decisions("f1_macro", metrics.MacroF1),
-    _decisions("mcc", metrics.MatthewsCorrelation),
-    _redundant("micro_precision", metrics.MicroPrecision),
-    _redundant("micro_recall", metrics.MicroRecall),
-    _redundant("micro_fscore", metrics.MicroFScore, undefined="either"),
-    _decisions("macro_precision", metrics.MacroPrecision, undefined="unpredicted"),
-    _redundant("macro_recall", metrics.MacroRecall, undefined="absent"),
-    _decisions("macro_fscore", metrics.MacroFScore, undefined="either"),
-    _redundant("balanced_accuracy", metrics.MacroRecall, undefined="absent"),
+    _referrals(
+        "selective_dangerous_rate",
+        DangerousErrors,
+        computes="share of decided samples that are dangerous errors",
+        settings={"normalize": "decided"},
+    ),
+    _referrals(
+        "coverage", Coverage, computes="share of samples that are decided, not referred", compared_as="coverage"
+    ),
+    _referrals("selective_accuracy", SelectiveAccuracy, computes="accuracy of the samples that are decided"),
+    _referrals(
+        "mean_concern",
+        ExpectedConcern,
+        computes="mean cost of a decision or referral",
+        settings={"normalize": False},
+        compared_as="mean concern",
+    ),
+    _concern(
+        "destructive_rate",
+        DangerousErrors,
+        computes="share of errors that are dangerous",
+        settings={"normalize": "errors"},
+    ),
+    _decisions(
+        "balanced_error_rate",
+        quality.BalancedErrorRate,
+        computes="mean over classes of the share of wrong decisions",
+        undefined="absent",
+        **_SHOWN,
+    ),
+    _decisions("f1_macro", quality.MacroF1, computes="mean F1 over classes that occur"),
+    _decisions("mcc", quality.MatthewsCorrelation, computes="Matthews correlation of decisions and labels"),
+    _redundant("micro_precision", quality.MicroPrecision, computes="oneDAL's micro precision: the accuracy"),
+    _redundant("micro_recall", quality.MicroRecall, computes="oneDAL's micro recall: the accuracy"),
+    _redundant(
+        "micro_fscore", quality.MicroFScore, computes="oneDAL's micro F score: the accuracy", undefined="either"
+    ),
+    _decisions(
+        "macro_precision",
+        quality.MacroPrecision,
+        computes="mean precision of classes",
+        undefined="unpredicted",
+    ),
+    _redundant("macro_recall", quality.MacroRecall, computes="mean recall of classes", undefined="absent"),
+    _decisions(
+        "macro_fscore",
+        quality.MacroFScore,
+        computes="oneDAL's macro F score: that of macro precision and macro recall",
+        undefined="either",
+    ),
+    _redundant("balanced_accuracy", quality.MacroRecall, computes="mean recall of classes", undefined="absent"),
     _redundant(
         "quadratic_weighted_kappa",
-        MulticlassCohenKappa,
+        "torchmetrics.classification:MulticlassCohenKappa",
+        computes="Cohen's kappa with quadratic weights, by torchmetrics",
+        given_direction="max",
         settings={"weights": "quadratic"},
         compared_as="quadratic weighted kappa",
     ),
-    _redundant("average_accuracy", metrics.AverageAccuracy),
-    _redundant("error_rate", metrics.ErrorRate),
-    _redundant("weighted_error_rate", metrics.WeightedErrorRate),
-    _probabilities("mpcs", metrics.MetaPatternConcernScore, group_rank=1, compared_as="MPCS", **_MAIN),
+    _redundant(
+        "average_accuracy",
+        quality.AverageAccuracy,
+        computes="oneDAL's average accuracy: the mean of the accuracies of each class against the rest",
+    ),
+    _redundant(
+        "error_rate", quality.ErrorRate, computes="oneDAL's error rate: 2 / C times the share of wrong decisions"
+    ),
+    _redundant("weighted_error_rate", quality.WeightedErrorRate, computes="share of wrong decisions"),
     _probabilities(
-        "mpcs_count", metrics.MetaPatternConcernScore, settings={"correct_concern": "count"}, is_default=False
+        "mpcs",
+        MetaPatternConcernScore,
+        computes="Meta Pattern Concern Score, in nats",
+        group_rank=1,
+        compared_as="MPCS",
+        **_MAIN,
+    ),
+    _probabilities(
+        "mpcs_count",
+        MetaPatternConcernScore,
+        computes="MPCS with the concern of the true class as in the published runs",
+        settings={"correct_concern": "count"},
+        is_default=False,
     ),
     _concern_in_tables(
-        "expected_concern", metrics.ExpectedConcern, compared_as="expected concern", undefined="constant"
+        "expected_concern",
+        ExpectedConcern,
+        computes="mean cost of decisions, relative to the best constant class",
+        compared_as="expected concern",
+        undefined="constant",
     ),
     _probabilities(
         "least_concern_cost",
-        metrics.ExpectedConcern,
+        ExpectedConcern,
+        computes="expected concern if decisions were those of least expected cost",
         settings={"decision": "least_concern"},
         section="concern",
         undefined="constant",
     ),
     _probabilities(
-        "risk_coverage_area", metrics.RiskCoverageArea, is_default=False, no_interval="no valid method is known"
+        "risk_coverage_area",
+        RISK_COVERAGE,
+        computes="area under the curve of dangerous errors against coverage",
+        given_direction="min",
+        is_default=False,
+        no_interval="no valid method is known",
     ),
-    MetricEntry("cross_entropy", metrics.CrossEntropy, "log_probabilities", undefined="probability 0", **_SHOWN),
-    _probabilities("brier_score", metrics.BrierScore),
-    _probabilities("mean_squared_error", metrics.BrierScore, settings={"over_classes": "mean"}, is_default=False),
-    _probabilities("geometric_accuracy", metrics.GeometricAccuracy),
-    _probabilities("decisiveness", metrics.Decisiveness),
-    _probabilities("robustness", metrics.Robustness),
-    _in_bins("measured_geometric_accuracy", key="measured_geometric_accuracy", given_direction="max"),
-    _in_bins("measured_decisiveness", key="measured_decisiveness", given_direction="max"),
-    _in_bins("measured_robustness", key="measured_robustness", given_direction="max"),
-    _in_bins("calibration_slope", key="slope"),
+    MetricEntry(
+        "cross_entropy",
+        CrossEntropy,
+        "log_probabilities",
+        computes="mean of -log of the probability of the true class, in nats",
+        undefined="probability 0",
+        **_SHOWN,
+    ),
+    _probabilities("brier_score", BrierScore, computes="mean squared error of probabilities, summed over classes"),
+    _probabilities(
+        "mean_squared_error",
+        BrierScore,
+        computes="mean squared error of probabilities, mean over classes",
+        settings={"over_classes": "mean"},
+        is_default=False,
+    ),
+    _probabilities(
+        "geometric_accuracy",
+        GeometricAccuracy,
+        computes="geometric mean of the probability of the true class, at least 0.005",
+    ),
+    _probabilities("decisiveness", Decisiveness, computes="arithmetic mean of the probability of the true class"),
+    _probabilities(
+        "robustness",
+        Robustness,
+        computes="power mean (-2/3) of the probability of the true class, at least 0.005",
+    ),
+    _in_bins(
+        "measured_geometric_accuracy",
+        computes="geometric accuracy, by the measured frequencies of probabilities",
+        key="measured_geometric_accuracy",
+        given_direction="max",
+    ),
+    _in_bins(
+        "measured_decisiveness",
+        computes="decisiveness, by the measured frequencies of probabilities",
+        key="measured_decisiveness",
+        given_direction="max",
+    ),
+    _in_bins(
+        "measured_robustness",
+        computes="robustness, by the measured frequencies of probabilities",
+        key="measured_robustness",
+        given_direction="max",
+    ),
+    _in_bins(
+        "calibration_slope",
+        computes="slope of measured against reported frequencies: below 1, probabilities are too extreme",
+        key="slope",
+    ),
+    *_soft("soft_precision", 0.0, "share of the predicted degrees that is true"),
+    *_soft("soft_recall", inf, "share of the true degrees that is predicted"),
     *(
-        _soft_labels(f"{name}_{average}", metric, settings={"average": average}, in_group_tables=average == "macro")
-        for name, metric in {"soft_precision": metrics.SoftPrecision, "soft_recall": metrics.SoftRecall}.items()
-        for average in _AVERAGES
+        replace(entry, group_rank=0, compared_as="macro soft F1") if entry.name == "soft_f1_macro" else entry
+        for entry in _soft("soft_f1", 1.0, "F1 of degrees of truth")
     ),
-    *(
-        _soft_labels(
-            f"soft_f1_{average}",
-            metrics.SoftF1,
-            settings={"average": average},
-            in_group_tables=True,
-            group_rank=0 if average == "macro" else None,
-            compared_as="macro soft F1" if average == "macro" else "",
-        )
-        for average in _AVERAGES
-    ),
-    _soft_labels("hard_f1_micro", metrics.HardF1, settings={"average": "micro"}),
-    _soft_labels("hard_f1_macro", metrics.HardF1, settings={"average": "macro"}),
     _soft_labels(
-        "soft_kl_divergence", metrics.SoftKLDivergence, settings={"epsilon": 1e-7}, compared_as="divergence", **_SHOWN
+        "hard_f1_micro",
+        HardF1,
+        computes="F1 of predictions and labels above 0.5, of all classes together",
+        settings={"average": "micro"},
     ),
-    _costs("mean_cost", metrics.RowCost, compared_as="mean cost"),
-    _costs("regret", metrics.RowCost, settings={"regret": True}, compared_as="regret", repeats="mean_cost"),
-    _trials("equal_error_rate", metrics.EqualErrorRate),
-    _trials("min_detection_cost", metrics.MinDetectionCost, settings={"points": OperatingPoint(0.5)}),
-    _trials("actual_detection_cost", metrics.ActualDetectionCost, settings={"points": OperatingPoint(0.5)}),
-    _trials("half_total_error_rate", metrics.HalfTotalErrorRate),
-    _trials("cllr", metrics.Cllr),
-    _trials("min_cllr", metrics.MinCllr),
-    _trials("partial_auc", metrics.PartialAUC),
-    _trials("h_measure", metrics.HMeasure),
-    _trials("miss_at_false_alarm", metrics.MissAtFalseAlarm, settings={"p_fa": 0.01}),
-    _trials("false_alarm_at_miss", metrics.FalseAlarmAtMiss, settings={"p_miss": 0.01}),
-    _trials("precision_recall_break_even", metrics.PrecisionRecallBreakEven),
+    _soft_labels(
+        "hard_f1_macro",
+        HardF1,
+        computes="F1 of predictions and labels above 0.5, mean over classes",
+        settings={"average": "macro"},
+    ),
+    _soft_labels(
+        "soft_kl_divergence",
+        SoftKLDivergence,
+        computes="mean binary Kullback-Leibler divergence of predictions from labels, in nats",
+        settings={"epsilon": 1e-7},
+        compared_as="divergence",
+        **_SHOWN,
+    ),
+    _costs("mean_cost", RowCost, computes="mean cost of decisions with costs for each row", compared_as="mean cost"),
+    _costs(
+        "regret",
+        RowCost,
+        computes="mean cost above that of the cheapest decision of each row",
+        settings={"regret": True},
+        compared_as="regret",
+        repeats="mean_cost",
+    ),
+    _trials(
+        "equal_error_rate",
+        "mpcs_torch.metrics:EqualErrorRate",
+        computes="rate at which misses and false alarms are equally frequent",
+        given_direction="min",
+    ),
+    _trials(
+        "min_detection_cost",
+        "mpcs_torch.metrics:MinDetectionCost",
+        computes="minimum detection cost over all thresholds",
+        given_direction="min",
+        settings={"points": _EVEN},
+    ),
+    _trials(
+        "actual_detection_cost",
+        "mpcs_torch.metrics:ActualDetectionCost",
+        computes="detection cost at the Bayes threshold",
+        given_direction="min",
+        settings={"points": _EVEN},
+    ),
+    _trials(
+        "half_total_error_rate",
+        "mpcs_torch.metrics:HalfTotalErrorRate",
+        computes="mean of the miss rate and the false-alarm rate at threshold 0",
+        given_direction="min",
+    ),
+    _trials(
+        "cllr",
+        "mpcs_torch.metrics:Cllr",
+        computes="cost of natural-log likelihood ratios, in bits",
+        given_direction="min",
+    ),
+    _trials(
+        "min_cllr",
+        "mpcs_torch.metrics:MinCllr",
+        computes="minimum of cllr over all increasing transforms, in bits",
+        given_direction="min",
+    ),
+    _trials(
+        "partial_auc",
+        "mpcs_torch.metrics:PartialAUC",
+        computes="standardised area under the ROC",
+        given_direction="max",
+    ),
+    _trials("h_measure", "mpcs_torch.metrics:HMeasure", computes="H-measure", given_direction="max"),
+    _trials(
+        "miss_at_false_alarm",
+        "mpcs_torch.metrics:MissAtFalseAlarm",
+        computes="minimum miss rate at a false-alarm rate of 1 %",
+        given_direction="min",
+        settings={"p_fa": 0.01},
+    ),
+    _trials(
+        "false_alarm_at_miss",
+        "mpcs_torch.metrics:FalseAlarmAtMiss",
+        computes="minimum false-alarm rate at a miss rate of 1 %",
+        given_direction="min",
+        settings={"p_miss": 0.01},
+    ),
+    _trials(
+        "precision_recall_break_even",
+        "mpcs_torch.metrics:PrecisionRecallBreakEven",
+        computes="number of misses at the threshold with as many false alarms",
+        given_direction="min",
+    ),
 )
 BY_NAME: Mapping[str, MetricEntry] = {entry.name: entry for entry in ENTRIES}
-_RATES = {"recall": "recall", "sensitivity": "recall", "specificity": "specificity", "precision": "precision"}
+
+
+def _rate(name: str, rate: quality.Rate, what: str, undefined: Undefined) -> MetricEntry:
+    settings = {"rate": rate}
+    return _decisions(
+        f"{name}[CLASS]", quality.ClassRate, computes=what, settings=settings, undefined=undefined, **_SHOWN
+    )
+
+
 OF_CLASS: Mapping[str, MetricEntry] = {
-    "auroc": _probabilities("auroc[CLASS]", ClassAUROC, undefined="absent", **_SHOWN),
-    **{
-        name: _decisions(
-            f"{name}[CLASS]",
-            ClassRate,
-            settings={"rate": rate},
-            undefined="unpredicted" if rate == "precision" else "absent",
-            **_SHOWN,
-        )
-        for name, rate in _RATES.items()
-    },
+    "auroc": _probabilities(
+        "auroc[CLASS]",
+        RocArea,
+        computes="area under the ROC of the class or group of classes against the rest",
+        undefined="absent",
+        **_SHOWN,
+    ),
+    "recall": _rate("recall", "recall", "share of the class that is decided as the class", "absent"),
+    "sensitivity": _rate("sensitivity", "recall", "share of the class that is decided as the class", "absent"),
+    "specificity": _rate("specificity", "specificity", "share of the rest that is decided as the rest", "absent"),
+    "precision": _rate("precision", "precision", "share of the decisions for the class that are right", "unpredicted"),
 }
 """The one-vs-rest metrics of a class, or of a named group of classes, by the name before the bracket."""

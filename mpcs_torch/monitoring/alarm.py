@@ -11,7 +11,8 @@ from mpcs_torch.functional import anytime_interval, clopper_pearson, e_benjamini
 from mpcs_torch.functional.comparison.sequential import chernoff_interval, mean_product
 from mpcs_torch.functional.inputs.confidence import check_confidence
 from mpcs_torch.functional.inputs.faults import Fault
-from mpcs_torch.metrics.base import SumMetric, fingerprint
+from mpcs_torch.functional.measure import fingerprint
+from mpcs_torch.metrics.base import SumMetric
 
 if TYPE_CHECKING:  # figures need matplotlib
     from mpcs_torch.plots.forest import MonitoredMean

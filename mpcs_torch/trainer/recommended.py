@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import RiskCoverage, confusion_matrix, jackknife_interval, risk_coverage_curve
-from mpcs_torch.functional.concern.dangerous import checked_counts
+from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.io.local_paths import local_path
@@ -132,9 +132,9 @@ class Demonstration:
 
     def tallies(self, name: str) -> list[Tally]:
         """Return the counts of test samples for each seed; ``name`` is a key of `SeedResult.decisions`."""
-        classes, pairs = len(self.concern.classes), self.concern.dangerous_pairs()
-        details = [checked_counts(seed.decisions[name], seed.target, None, classes, pairs, None) for seed in self.seeds]
-        return [Tally(*map(int, counts)) for counts in details]
+        measure = DangerousErrors(len(self.concern.classes), concern=self.concern.dangerous_pairs())
+        rows = [measure.rows(seed.decisions[name], seed.target) for seed in self.seeds]
+        return [Tally(*map(int, measure.named(measure.sums(each)))) for each in rows]
 
     def mean(self, name: str, count: str, per: str | None = None) -> float:
         """Return the mean over seeds of the `Tally` field ``count``, or with ``per``, of ``count`` / ``per``."""

@@ -23,7 +23,10 @@ from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate, evaluate
 from mpcs_torch.concern import save_concern
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.functional import clopper_pearson
-from mpcs_torch.metrics.one_class import ClassAUROC, ClassRate
+from mpcs_torch.functional.quality.roc_area import RocArea
+from mpcs_torch.functional.quality.scores import ClassRate
+from mpcs_torch.metrics.measure_metric import MeasureMetric
+from mpcs_torch.metrics.rank_metric import RankMetric
 from tests.cli.test_cli import run
 
 GRADES = ["none", "mild", "moderate", "severe"]
@@ -89,7 +92,7 @@ def test_rates_have_the_interval_of_their_counts_and_take_weights() -> None:
 
 def test_the_area_is_that_of_torchmetrics_with_ties_and_without_a_class_it_is_none() -> None:
     ties = (4 * PROBS).round() / 4
-    ours, theirs = ClassAUROC([1]), BinaryAUROC()
+    ours, theirs = RankMetric(RocArea(4, [1]), validate_args=False), BinaryAUROC()
     for rows in torch.arange(400).split(150):
         ours.update(ties[rows], TARGET[rows])
     theirs.update(ties[:, 1], (TARGET == 1).long())
@@ -100,7 +103,7 @@ def test_the_area_is_that_of_torchmetrics_with_ties_and_without_a_class_it_is_no
 
 
 def test_a_rate_of_a_class_has_an_interval_in_a_training_loop() -> None:
-    metric = WithInterval(ClassRate(4, classes=[2, 3]), prefix="referable")
+    metric = WithInterval(MeasureMetric(ClassRate(4, classes=[2, 3]), True, {}), prefix="referable")
     for rows in torch.arange(400).split(90):
         metric.update(PROBS[rows], TARGET[rows])
     found = measured()

@@ -10,12 +10,11 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.bins import BinnedSums, ids_of_names, in_bits
 from mpcs_torch.evaluation.chosen import choose_metrics, inputs_from_probs
 from mpcs_torch.functional.inputs.labels import Bins
-from mpcs_torch.metrics.additive import AdditiveMetric
 from mpcs_torch.metrics.register import ENTRIES
 from tests.metrics.batches import random_batch
 
 CONCERN = ConcernSpec(4, releases=[[0, 1]], factor=0.3)
-ADDITIVE = [entry for entry in ENTRIES if issubclass(entry.metric, AdditiveMetric)]
+ADDITIVE = [entry for entry in ENTRIES if entry.is_measure]
 
 
 @pytest.mark.parametrize("entry", ADDITIVE, ids=lambda entry: entry.name)
@@ -24,41 +23,43 @@ def test_bins_have_the_values_of_their_rows_alone(entry: Any) -> None:
     probs = logits.double().softmax(1)
     labels: Tensor = target if entry.takes_classes else torch.rand(120, 4, dtype=torch.float64)
     inputs = inputs_from_probs(probs, {entry.takes})[entry.takes]
-    metric = entry.make(4, concern=CONCERN)
-    metric.update(inputs, labels)
-    codes = torch.arange(120) % 3
-    bins = metric.binned_sums(inputs, labels, Bins(codes, 4))
-    for binned, whole in zip(bins, metric.sums(), strict=True):
-        torch.testing.assert_close(binned.sum(0), whole)
-    values = metric.value_from_sums(type(bins)(*(each[:3] for each in bins)))
+    measure = entry.measure(4, concern=CONCERN)
+    codes, rows = torch.arange(120) % 3, measure.rows(inputs, labels)
+    bins, whole = measure.sums(rows, Bins(codes, 4)), measure.sums(rows)
+    torch.testing.assert_close(bins.sum(0), whole)
+    values = measure.value(measure.named(bins[:3]))
     for code in range(3):
-        alone = entry.make(4, concern=CONCERN)
-        alone.update(inputs[codes == code], labels[codes == code])
-        torch.testing.assert_close(values[code], alone.compute())
-    if metric.interval_rule != "smooth":
-        whole = metric.sums()
-        numerator, per = metric.ratio_from_sums(whole, whole)
-        assert metric.value_from_ratio((numerator / per).item(), whole) == pytest.approx(metric.compute().item())
+        torch.testing.assert_close(values[code], measure(inputs[codes == code], labels[codes == code]))
+    if measure.interval_rule != "smooth":
+        named = measure.named(whole)
+        numerator, per = measure.ratio(named, named)
+        value = measure.value(named).item()
+        assert measure.value_from_ratio((numerator / per).item(), named) == pytest.approx(value)
 
 
-CLASSED = [(entry, entry.make(4)) for entry in ADDITIVE if entry.takes_classes]
+CLASSED = [(entry, entry.measure(4)) for entry in ADDITIVE if entry.takes_classes]
+NONE = torch.zeros(100, dtype=torch.float64)
 BOUNDED = [
-    entry for entry, metric in CLASSED if metric.row_ratios(metric.sums()) and entry.name != "cross_entropy"
-]  # whose highest loss is a stated one
+    entry
+    for entry, measure in CLASSED
+    if measure is not None
+    and measure.row_ratios(measure.named(NONE[: measure.width]))
+    and entry.name != "cross_entropy"  # whose highest loss is a stated one
+]
 
 
 @pytest.mark.parametrize("entry", BOUNDED, ids=lambda entry: entry.name)
 def test_no_row_adds_more_than_its_metric_says(entry: Any) -> None:
     """For any ratio v, numerator - v denominator of a row is between the least and the most of possible rows."""
-    metric = entry.make(4, concern=CONCERN)
+    measure = entry.measure(4, concern=CONCERN)
     sure = torch.eye(4, dtype=torch.float64).repeat(4, 1).clamp(1e-12)
     probs = torch.cat([sure / sure.sum(1, keepdim=True), torch.full((4, 4), 0.25, dtype=torch.float64)])
     target = torch.cat([torch.arange(4).repeat_interleave(4), torch.arange(4)])
     inputs = inputs_from_probs(probs, {entry.takes})[entry.takes]
-    metric.update(inputs, target)
-    whole, rows = metric.sums(), metric.binned_sums(inputs, target, Bins(torch.arange(20), 20))
-    numerator, per = metric.ratio_from_sums(rows, whole)
-    possible = torch.tensor(metric.row_ratios(whole), dtype=torch.float64)
+    rows = measure.rows(inputs, target)
+    whole = measure.named(measure.sums(rows))
+    numerator, per = measure.ratio(measure.named(measure.sums(rows, Bins(torch.arange(20), 20))), whole)
+    possible = torch.tensor(measure.row_ratios(whole), dtype=torch.float64)
     for ratio in (0.0, 0.3, 1.0):
         most, least = (possible[:, 0] - ratio * possible[:, 1]).aminmax()[::-1]
         rest = numerator - ratio * per

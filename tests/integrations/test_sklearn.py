@@ -90,7 +90,7 @@ def test_weights_of_samples_count() -> None:
     ("metric", "settings", "message"),
     [
         ("soft_f1_micro", {}, "metric must be of decisions or probabilities, but soft_f1_micro is of soft labels"),
-        ("recall[setosa]", {}, r"metric must be of .*, but recall\[setosa\] is of one class: use ClassRate"),
+        ("recall[setosa]", {}, r"metric must be of .*, but recall\[setosa\] is of one class"),
         ("xyz", {}, "metrics are accuracy.*mpcs.* got 'xyz'"),
         ("mcps", {}, "got 'mcps': did you mean mpcs"),
         ("calibration_slope", {}, r"must have a direction \(higher_is_better\), but calibration_slope does not"),

@@ -1,20 +1,11 @@
 """Random batches for the metrics of classifiers, and how metrics refuse bad ones."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
-from mpcs_torch.functional.inputs.probabilities import (
-    RowTerms,
-    Samples,
-    Scale,
-    flatten_samples,
-    row_terms,
-)
-from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
+from mpcs_torch.functional.inputs.probabilities import Samples, Scale, flatten_samples
 from tests.metrics.case import Batch, Fed
 
 CLASSES = 4
@@ -34,20 +25,8 @@ def soft_batch(size: int, seed: int) -> Batch:
     return logits[0].softmax(dim=1), logits[1].softmax(dim=1)
 
 
-def decided(preds: Tensor, target: Tensor) -> Decisions:
-    return flatten_decisions(preds, target, num_classes=CLASSES, ignore_index=None, sample_weight=None)
-
-
 def flat(preds: Tensor, target: Tensor, scale: Scale = "logits") -> Samples:
     return flatten_samples(preds, target, num_classes=CLASSES, scale=scale, ignore_index=None, sample_weight=None)
-
-
-def termed(term: Callable[[Samples], Tensor], preds: Tensor, target: Tensor, scale: Scale = "logits") -> RowTerms:
-    return row_terms(flat(preds, target, scale), term)
-
-
-def flat_soft(preds: Tensor, target: Tensor) -> SoftSamples:
-    return flatten_soft(preds, target, num_classes=CLASSES, sample_weight=None, ignore=None)
 
 
 HARD = Fed(

@@ -39,8 +39,16 @@ class MetricCase:
     agreeing_batch: Batch
     oracle: Callable[[Batch], dict[str, float]]
     """Computes the values of a batch in plain Python, by name; the name of a single value is empty."""
-    core: Callable[[Tensor, Tensor], Any]
-    """The computation of `update`, as a function to compile."""
     fed: Fed
+    given_core: Callable[[Tensor, Tensor], Any] | None = None
+    """The computation of `update` of a Metric that is no measure."""
     make_stranger: Callable[[], SumMetric] | None = None
     """Makes a metric whose states must not be mistaken for those of this one. Default: `make_other`."""
+
+    @property
+    def core(self) -> Callable[[Tensor, Tensor], Any]:
+        """The computation of `update`, as a function to compile."""
+        if self.given_core is not None:
+            return self.given_core
+        measure = self.make().measure
+        return lambda preds, target: measure.sums(measure.rows(preds, target))

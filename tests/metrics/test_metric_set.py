@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 import torch
-from torchmetrics import Metric
 
 from mpcs_torch.evaluation.chosen import inputs_from_probs
-from mpcs_torch.metrics import BrierScore, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
+from mpcs_torch.functional.concern.dangerous import DangerousErrors
+from mpcs_torch.functional.concern.expected_concern import ExpectedConcern
+from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.functional.probability.scores import BrierScore
 from mpcs_torch.metrics.metric_set import MetricSet
-from mpcs_torch.metrics.probability.probability_accuracy import ProbabilityAccuracy
-from mpcs_torch.metrics.register import BY_NAME, MetricEntry
+from mpcs_torch.metrics.register import BY_NAME, PROBABILITY_ACCURACY, MetricEntry
 from tests.metrics.batches import random_batch
 
 NAMES = ("accuracy", "mpcs", "calibration_slope", "measured_decisiveness", "risk_coverage_area", "dangerous")
@@ -21,8 +22,8 @@ def make() -> MetricSet:
 
 
 WEIGHTS = 0.5 + torch.arange(16.0).reshape(4, 4) / 8
-VARIANTS: dict[type[Metric], list[dict[str, Any]]] = {
-    ProbabilityAccuracy: [
+VARIANTS: dict[Any, list[dict[str, Any]]] = {
+    PROBABILITY_ACCURACY: [
         {"cells": 20_000},
         {"cells": 20_000, "n_bins": 3},
         {"cells": 20_000, "n_bins": 3, "span": "unit"},
@@ -36,9 +37,9 @@ VARIANTS: dict[type[Metric], list[dict[str, Any]]] = {
 """Settings by which a metric of the register has other values, of which some change its states and some do not."""
 
 
-@pytest.mark.parametrize("metric", VARIANTS, ids=lambda metric: metric.__name__)
-def test_entries_with_other_settings_have_the_values_of_their_own_sets(metric: type[Metric]) -> None:
-    registered = next(entry for entry in BY_NAME.values() if entry.metric is metric)
+@pytest.mark.parametrize("metric", VARIANTS, ids=str)
+def test_entries_with_other_settings_have_the_values_of_their_own_sets(metric: Any) -> None:
+    registered = next(entry for entry in BY_NAME.values() if entry.of == metric)
     key = "measured_decisiveness" if registered.key is not None else None
     entries = [
         MetricEntry(f"variant {place}", metric, registered.takes, settings, key=key)

@@ -4,14 +4,16 @@ from contextlib import nullcontext
 
 import pytest
 import torch
-from torchmetrics.classification import MulticlassCalibrationError, MulticlassCohenKappa
 
 from mpcs_torch import metrics
-from mpcs_torch.cli.verbs.metrics import LISTING
+from mpcs_torch.cli.verbs.metrics import register_table
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.metrics.metric_set import MetricSet
-from mpcs_torch.metrics.register import BY_NAME, ENTRIES, MetricEntry, Takes, find_entry
-from tests.metrics.listing import listing
+from mpcs_torch.functional.concern.dangerous import SeverityMeasure
+from mpcs_torch.functional.concern.expected_concern import ExpectedConcern
+from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.functional.quality.scores import ClassErrorRates
+from mpcs_torch.metrics.metric_set import MetricSet, measure_groups
+from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS, RISK_COVERAGE, MetricEntry, Takes, find_entry
 
 NO_SCALAR = {
     metrics.ClassErrorRates,
@@ -21,6 +23,8 @@ NO_SCALAR = {
     metrics.SoftFBeta,
 }
 """A value for each class, a curve, what ten entries give one by one, and a metric whose beta has no default."""
+CALIBRATION = "torchmetrics.classification:MulticlassCalibrationError"
+KAPPA = "torchmetrics.classification:MulticlassCohenKappa"
 CONCERN = ConcernSpec(3, releases=[[0, 1]], factor=0.5)
 LOGITS = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
 TARGET = torch.arange(50) % 3
@@ -32,36 +36,40 @@ def made(entry: MetricEntry) -> MetricSet:
 
 def test_names_are_unique_and_every_public_metric_is_registered() -> None:
     assert len(BY_NAME) == len(ENTRIES)
-    ours = {entry.metric for entry in ENTRIES} - {MulticlassCohenKappa}
-    assert ours == {getattr(metrics, name) for name in metrics.__all__} - NO_SCALAR
+    public = {getattr(metrics, name) for name in metrics.__all__} - NO_SCALAR
+    defined = {getattr(metric, "of", f"mpcs_torch.metrics:{metric.__name__}") for metric in public}
+    assert {entry.of for entry in ENTRIES} - {KAPPA} == defined
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_the_direction_is_that_of_the_class(entry: MetricEntry) -> None:
-    if entry.metric.higher_is_better is not None:
-        assert entry.direction == ("max" if entry.metric.higher_is_better else "min")
+    higher_is_better = entry.make(3).higher_is_better
+    if higher_is_better is not None:
+        assert entry.direction == ("max" if higher_is_better else "min")
     else:
         assert entry.key is not None
 
 
 def test_settings_of_the_surroundings_reach_the_metrics_that_have_them() -> None:
-    metric = made(BY_NAME["mpcs"]).metrics()["mpcs"]
-    assert (metric.k, metric.t, metric.from_logits) == (2, 50, False)
-    assert torch.equal(metric.concern, CONCERN.matrix())
-    own = MetricEntry("mpcs_k3", metrics.MetaPatternConcernScore, "probabilities", {"k": 3})
-    assert made(own).metrics()["mpcs_k3"].k == 3, "an entry's own settings win"
+    measure = BY_NAME["mpcs"].measure(3, concern=CONCERN, k=2, t=50, unknown=1)
+    assert isinstance(measure, MetaPatternConcernScore)
+    assert measure.settings(["k", "t", "from_logits"]) == {"k": 2, "t": 50, "from_logits": False}
+    assert measure.weights is not None
+    assert torch.equal(measure.weights, CONCERN.matrix())
+    own = MetricEntry("mpcs_k3", MetaPatternConcernScore, "probabilities", {"k": 3}).measure(3, k=2)
+    assert own is not None
+    assert own.settings(["k"]) == {"k": 3}, "an entry's own settings win"
 
 
 def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:
     own = [BY_NAME[name] for name in ("accuracy", "f1_macro", "mcc", "macro_recall", "dangerous")]
     own += [BY_NAME[name] for name in ("dangerous_rate", "mpcs", "mpcs_count")]
-    foreign = [MetricEntry(f"error_{n}", MulticlassCalibrationError, "probabilities", {"n_bins": n}) for n in (5, 50)]
-    measured = MetricSet([*own, *foreign], 3, torch.device("cpu"), concern=CONCERN)
-    for _ in range(2):
-        measured.update({"decisions": LOGITS.argmax(1), "probabilities": LOGITS.softmax(1)}, TARGET)
-    assert measured.metrics()["accuracy"].counts is measured.metrics()["macro_recall"].counts
-    assert measured.metrics()["dangerous"].errors is measured.metrics()["dangerous_rate"].errors
-    assert measured.metrics()["mpcs"].total is not measured.metrics()["mpcs_count"].total
+    groups = [{*group.measures} for group in measure_groups(own, 3, concern=CONCERN)]
+    counts, dangerous = {"accuracy", "f1_macro", "mcc", "macro_recall"}, {"dangerous", "dangerous_rate"}
+    assert groups == [counts, dangerous, {"mpcs"}, {"mpcs_count"}]
+    foreign = [MetricEntry(f"error_{n}", CALIBRATION, "probabilities", {"n_bins": n}) for n in (5, 50)]
+    measured = MetricSet(foreign, 3, torch.device("cpu"), concern=CONCERN)
+    measured.update({"probabilities": LOGITS.softmax(1)}, TARGET)
     values = measured.values()
     assert values["error_5"] != values["error_50"]
 
@@ -94,16 +102,17 @@ def test_a_metric_has_the_same_value_in_a_set_as_alone() -> None:
             assert isinstance(values[entry.name], int) == entry.is_count
 
 
-OF_PAIRS = (metrics.Coverage, metrics.DangerousErrors, metrics.ExpectedConcern, metrics.RiskCoverageArea)
+OF_PAIRS = (SeverityMeasure, ExpectedConcern)
 
 
 @pytest.mark.parametrize("classes", [1000, 50_257])
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_many_classes_take_little_memory_or_are_refused(entry: MetricEntry, classes: int) -> None:
     refused = pytest.raises(ValueError, match=r"num_classes must not need a matrix of more than 2 GiB here, but .* GiB")
-    if entry.metric is MulticlassCohenKappa:
+    if entry.of == KAPPA:
         pytest.skip("it holds a matrix, and is measured for up to 10 000 classes alone")
-    with refused if classes > 10_000 and issubclass(entry.metric, OF_PAIRS) else nullcontext():
+    is_of_pairs = entry.of == RISK_COVERAGE or (not isinstance(entry.of, str) and issubclass(entry.of, OF_PAIRS))
+    with refused if classes > 10_000 and is_of_pairs else nullcontext():
         states = entry.make(classes).metric_state.values()
         assert sum(state.nbytes for state in states if isinstance(state, torch.Tensor)) <= 400 * classes
 
@@ -134,11 +143,13 @@ def test_what_is_no_metric_is_refused(text: str, message: str) -> None:
 
 
 def test_a_metric_that_is_no_scalar_is_refused_when_it_is_recorded() -> None:
-    measured = made(MetricEntry("rates", metrics.ClassErrorRates, "decisions"))
+    measured = made(MetricEntry("rates", ClassErrorRates, "decisions"))
     measured.update({"decisions": LOGITS.argmax(1)}, TARGET)
     with pytest.raises(ValueError, match=r"metric rates must compute a scalar to be recorded, but has shape \(3,\)"):
         measured.values()
 
 
-def test_the_listing_is_that_of_the_register() -> None:
-    assert LISTING.read_text(encoding="utf-8") == listing(), "run python -m tests.metrics.listing"
+def test_the_table_of_the_register_says_what_each_metric_computes() -> None:
+    rows = register_table(code="").rows
+    assert [row[0] for row in rows] == [entry.name for entry in (*ENTRIES, *OF_CLASS.values())]
+    assert all(row[-1] for row in rows)

@@ -87,7 +87,7 @@ MONITORS = {
         make_other=lambda: RiskMonitor(ConcernSpec(CLASSES), LIMITS),
         agreeing_batch=CERTAIN,
         oracle=risk_oracle,
-        core=lambda preds, target: WATCHING.batch_values(preds, target)[0].weight.flatten(),
+        given_core=lambda preds, target: WATCHING.batch_values(preds, target)[0].weight.flatten(),
         fed=HARD,
     ),
 }

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch import MetaPatternConcernScore, load_concern
-from mpcs_torch.concern.files import FIELDS
+from mpcs_torch.concern.files import FIELDS, load_concern
+from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_config
 from mpcs_torch.trainer.config.parts import PartError
 from mpcs_torch.trainer.config.sections import ConcernConfig, ConfigError, DataConfig, ModelConfig, RunConfig
@@ -190,7 +190,7 @@ def test_a_run_has_the_intervals_that_t_or_a_concession_asks_for(score: dict[str
     run = prepare_run(toy_config(score=score), toy_data())
     assert run.config.score.t == t
     assert prepare_run(run.config, toy_data()).config == run.config, "a resolved config repeats the run"
-    mpcs = run.evaluator.metrics.metrics()["mpcs"]
+    mpcs = run.evaluator.metrics.measures["mpcs"]
     assert isinstance(mpcs, MetaPatternConcernScore)
     assert mpcs.t == t
 
@@ -233,7 +233,7 @@ def test_a_concern_of_a_run_says_which_errors_are_dangerous() -> None:
         ("model={path: 'tests.trainer.toy:toy_data'}", "model: must name .* too many positional arguments"),
         ("metrics=[{name: [a]}]", "metrics.0.name: Input should be a valid string"),
         ("metrics=[{name: a, metric: [b]}]", "metrics.0: must be one of accuracy, .* but is \\['b'\\]"),
-        ("metrics=[{name: mpcs, 3: 4}]", "3: unknown; the settings of MetaPatternConcernScore"),
+        ("metrics=[{name: mpcs, 3: 4}]", "3: unknown; the settings of mpcs"),
         ("metrics=[{name: a, path: 'tests.trainer.toy:toy_data'}]", "path must name a torchmetrics Metric class"),
         ("data.name=" + "x" * 10_000, "data: name must be one of iris, .* but is 'xxx"),
         (f"{{{'x' * 10_000}}}=1", r"^(?s:.){0,400}$"),

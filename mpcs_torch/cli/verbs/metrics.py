@@ -1,15 +1,12 @@
 """``mpcs metrics``: the register of metrics."""
 
-import json
 import sys
-from pathlib import Path
 
 from mpcs_torch.cli.console import COMMAND_LINE, print_result
 from mpcs_torch.cli.options import shared
 from mpcs_torch.tables import Table
 
-LISTING = Path(__file__).parents[1] / "metrics.json"
-"""The list of metrics as JSON, readable without PyTorch. ``python -m tests.metrics.listing`` writes this file."""
+BETTER = {"min": "lower", "max": "higher", None: ""}
 
 
 @shared("json")
@@ -24,8 +21,12 @@ def register_table(*, code: str = "`") -> Table:
 
     ``code`` is put before and after each name and class; the default marks code in Markdown.
     """
+    from mpcs_torch.metrics.register import ENTRIES, OF_CLASS  # imports PyTorch
+
     rows = []
-    for entry in json.loads(LISTING.read_text(encoding="utf-8")):
-        made = f"{code}{entry['metric']}{code}" + (f" ({entry['settings']})" if entry["settings"] else "")
-        rows.append([f"{code}{entry['name']}{code}", made, entry["better"], entry["takes"], entry["computes"]])
+    for entry in (*ENTRIES, *OF_CLASS.values()):
+        settings = ", ".join(f"{name}={value!r}" for name, value in entry.settings.items())
+        made = f"{code}{entry.class_name}{code}" + (f" ({settings})" if settings else "")
+        takes = entry.takes.replace("_", " ")
+        rows.append([f"{code}{entry.name}{code}", made, BETTER[entry.direction], takes, entry.computes])
     return Table(["name", "metric", "better", "takes", "computes"], rows)

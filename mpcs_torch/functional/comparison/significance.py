@@ -118,7 +118,7 @@ Direction = Literal["min", "max"]
 """Whether lower ("min") or higher ("max") values are better."""
 
 
-class Measure(NamedTuple):
+class ComparedBy(NamedTuple):
     """A metric for comparing systems."""
 
     name: str
@@ -137,7 +137,7 @@ class Comparison(NamedTuple):
     """The name of the first system."""
     second: str
     """The name of the second system."""
-    by: Measure
+    by: ComparedBy
     """The metric."""
     paired: PairedDifference
     adjusted_p_value: float
@@ -207,7 +207,7 @@ class Comparison(NamedTuple):
         return f"{sentence}, a difference of {size(abs(difference), low, high)}{conflict}."
 
 
-def with_verdicts(rows: Sequence[tuple[str, str, Measure, PairedDifference]], confidence: float) -> list[Comparison]:
+def with_verdicts(rows: Sequence[tuple[str, str, ComparedBy, PairedDifference]], confidence: float) -> list[Comparison]:
     """Return a comparison for each row (two systems, metric, difference), with p-values adjusted for all rows."""
     adjusted = holm_adjusted(torch.tensor([row[-1].p_value for row in rows], dtype=torch.float64)).tolist()
     return [Comparison(*row, p_value, len(rows), 1 - confidence) for row, p_value in zip(rows, adjusted, strict=True)]

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.dangerous import checked_counts, dangerous_pair_mask
+from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, SeverityMeasure, dangerous_pair_mask
 from mpcs_torch.functional.inputs.arrays import ConcernLike
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.decisions import highest_class
@@ -38,8 +38,17 @@ def coverage(
         >>> coverage(torch.tensor([1, -1, 0, 2]), torch.tensor([1, 2, 0, 2]), num_classes=3)
         tensor(0.7500, dtype=torch.float64)
     """
-    counts = checked_counts(preds, target, sample_weight, num_classes, concern, ignore_index)
-    return counts.decided / counts.samples
+    return Coverage(num_classes, ignore_index, concern)(preds, target, sample_weight)
+
+
+class Coverage(SeverityMeasure):
+    """The measure of `coverage`."""
+
+    direction = "max"
+
+    def ratio(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return the numbers of decided samples and of all samples."""
+        return sums.decided, sums.samples
 
 
 def selective_accuracy(
@@ -67,8 +76,17 @@ def selective_accuracy(
         >>> selective_accuracy(torch.tensor([1, -1, 1, 2]), torch.tensor([1, 2, 0, 2]), num_classes=3)
         tensor(0.6667, dtype=torch.float64)
     """
-    counts = checked_counts(preds, target, sample_weight, num_classes, concern, ignore_index)
-    return (counts.decided - counts.errors) / counts.decided
+    return SelectiveAccuracy(num_classes, ignore_index, concern)(preds, target, sample_weight)
+
+
+class SelectiveAccuracy(SeverityMeasure):
+    """The measure of `selective_accuracy`."""
+
+    direction = "max"
+
+    def ratio(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return the numbers of correct decisions and of decided samples."""
+        return sums.decided - sums.errors, sums.decided
 
 
 class RiskCoverage(NamedTuple):

@@ -1,14 +1,17 @@
 """The number and rate of dangerous errors."""
 
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, concern_pairs, is_spec
+from mpcs_torch.functional.inputs.arrays import ConcernLike, concern_pairs, is_spec
 from mpcs_torch.functional.inputs.checks import check_choice, check_matrix_fits, check_pairs
-from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
-from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.decisions import Decisions
+from mpcs_torch.functional.inputs.labels import Term
+from mpcs_torch.functional.measure import DecisionMeasure
 
 DANGEROUS = 2
 """The severity of a dangerous error."""
@@ -72,25 +75,67 @@ def dangerous_errors(
         >>> dangerous_errors(preds, target, num_classes=2, concern=concern)
         tensor(1., dtype=torch.float64)
     """
-    check_choice("normalize", normalize, DangerousNormalize)
-    return normalized_count(checked_counts(preds, target, sample_weight, num_classes, concern, ignore_index), normalize)
+    return DangerousErrors(num_classes, ignore_index, concern, normalize)(preds, target, sample_weight)
 
 
-def checked_counts(
-    preds: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None,
-    num_classes: int,
-    concern: Tensor | ConcernLike | None,
-    ignore_index: int | None,
-) -> DangerousErrorCounts:
-    """Validate a batch; count dangerous errors, all errors, decided (not referred) samples, and all samples."""
-    preds, target, sample_weight = as_tensors(preds, target, sample_weight)
-    severity = severity_matrix(concern, num_classes).to(preds.device)
-    further = severity.shape[1] - num_classes
-    decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight, further)
-    raise_first(decisions.find_faults())
-    return count_dangerous(decisions, severity)
+@dataclass(eq=False)
+class SeverityMeasure(DecisionMeasure[DangerousErrorCounts]):
+    """A measure of `DangerousErrorCounts`."""
+
+    concern: Tensor | ConcernLike | None = None
+    severity: Tensor = field(init=False, repr=False)
+    """(C, K), as in `severity_matrix`."""
+
+    sums_type = DangerousErrorCounts
+    sums_settings = ("num_classes", "ignore_index", "severity")
+    limits: ClassVar[tuple[float | None, float | None]] = (0.0, 1.0)
+    interval_rule = "bounded"
+    row_limits = (0, 1)
+    takes_referrals = True
+
+    def __post_init__(self) -> None:
+        """Compute the severities."""
+        self.severity = severity_matrix(self.concern, self.num_classes)
+        self.further = self.severity.shape[1] - self.num_classes
+        super().__post_init__()
+
+    def terms(self, rows: Decisions) -> Sequence[Term]:
+        """Return whether the decision is a dangerous error, an error, and no referral; and 1."""
+        columns = self.severity.shape[1]
+        severities = self.severity.flatten().index_select(0, rows.labels.target * columns + rows.predicted)
+        flags = severities == DANGEROUS, severities >= 1, rows.predicted < columns - 1
+        return *(Term(number=flag) for flag in flags), Term()
+
+
+@dataclass(eq=False)
+class DangerousErrors(SeverityMeasure):
+    """The measure of `dangerous_errors`."""
+
+    normalize: DangerousNormalize = None
+
+    limits = (0.0, None)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_choice("normalize", self.normalize, DangerousNormalize)
+        super().__post_init__()
+
+    def value(self, sums: DangerousErrorCounts) -> Tensor:
+        """Return the number of dangerous errors, or their share of all samples, decided samples or errors."""
+        if self.normalize is None:
+            return sums.dangerous
+        if self.normalize == "errors":
+            return torch.where(sums.errors > 0, sums.dangerous / sums.errors, 0.0)
+        return sums.dangerous / (sums.samples if self.normalize == "samples" else sums.decided)
+
+    def ratio(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return the number of dangerous errors, and the denominator of their rate."""
+        per = {"errors": sums.errors, "decided": sums.decided}.get(self.normalize or "", sums.samples)
+        return sums.dangerous, per
+
+    def value_from_ratio(self, ratio: float, whole: DangerousErrorCounts) -> float:
+        """Return the rate of dangerous errors, or their number if ``normalize`` is None."""
+        return ratio if self.normalize else ratio * whole.samples.item()
 
 
 def dangerous_pair_mask(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
@@ -107,24 +152,3 @@ def severity_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> T
     severity = dangerous.to(torch.int8) + 1 - torch.eye(num_classes, dtype=torch.int8, device=dangerous.device)
     severity = concern.over_answers(severity) if is_spec(concern) else severity
     return torch.nn.functional.pad(severity, (0, 1))
-
-
-def count_dangerous(decisions: Decisions, severity: Tensor) -> DangerousErrorCounts:
-    """Count dangerous errors, all errors, decided samples and all samples, without synchronizing an accelerator."""
-    labels, columns = decisions.labels, severity.shape[1]
-    severities = severity.flatten().index_select(0, labels.target * columns + decisions.predicted)
-    return DangerousErrorCounts(
-        labels.sum(severities == DANGEROUS),
-        labels.sum(severities >= 1),
-        labels.sum(decisions.predicted < columns - 1),
-        labels.sum(),
-    )
-
-
-def normalized_count(counts: DangerousErrorCounts, normalize: DangerousNormalize) -> Tensor:
-    """Return the number of dangerous errors, or their share of all samples, decided samples or errors."""
-    if normalize is None:
-        return counts.dangerous
-    if normalize == "errors":
-        return torch.where(counts.errors > 0, counts.dangerous / counts.errors, 0.0)
-    return counts.dangerous / (counts.samples if normalize == "samples" else counts.decided)

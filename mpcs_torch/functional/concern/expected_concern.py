@@ -1,5 +1,7 @@
 """Mean costs of decisions: with costs per pair of classes, with costs per sample, and with ranges of costs."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import torch
@@ -11,6 +13,7 @@ from mpcs_torch.functional.inputs.checks import (
     check_choice,
     check_costs,
     check_matrix_fits,
+    check_num_classes,
     widest_float,
 )
 from mpcs_torch.functional.inputs.decisions import (
@@ -20,8 +23,8 @@ from mpcs_torch.functional.inputs.decisions import (
     flatten_decisions,
     highest_class,
 )
-from mpcs_torch.functional.inputs.faults import Fault, finite, raise_first
-from mpcs_torch.functional.inputs.labels import Labels
+from mpcs_torch.functional.inputs.faults import Fault, finite
+from mpcs_torch.functional.inputs.labels import Labels, Term
 from mpcs_torch.functional.inputs.probabilities import (
     RowTerms,
     Samples,
@@ -30,6 +33,7 @@ from mpcs_torch.functional.inputs.probabilities import (
     row_terms,
     sample_rules,
 )
+from mpcs_torch.functional.measure import RowMeasure
 
 DecideBy = Literal["most_probable", "least_concern"]
 
@@ -101,13 +105,10 @@ def expected_concern(
         >>> expected_concern(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 2]), num_classes=3, concern=concern)
         tensor(0.5000, dtype=torch.float64)
     """
-    check_choice("decision", decision, DecideBy)
-    preds = as_tensor(preds, "preds")
-    matrix = cost_matrix(concern, num_classes).to(preds.device, widest_float(preds.device))
-    ratio = prior_ratio(training_priors, priors, num_classes, needs_both=False)
-    decided = decide(preds, target, sample_weight, matrix, decision, from_logits, ratio, ignore_index)
-    raise_first(decided.find_faults())
-    return mean_cost(sum_costs(decided, matrix), matrix, priors=priors, normalize=normalize)
+    measure = ExpectedConcern(
+        num_classes, concern, decision, from_logits, training_priors, priors, normalize, ignore_index
+    )
+    return measure(preds, target, sample_weight)
 
 
 def cost_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor:
@@ -126,58 +127,106 @@ Decided = RowTerms | Decisions
 the cost matrix; the second field has the labels."""
 
 
-def decide(
-    preds: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None,
-    concern: Tensor,
-    decision: DecideBy,
-    from_logits: bool,
-    ratio: Tensor | None,
-    ignore_index: int | None,
-) -> Decided:
-    """Flatten the batch to M samples and, if it has scores, decide by the rule ``decision``."""
-    preds, target, sample_weight = as_tensors(preds, target, sample_weight)
-    num_classes = concern.shape[0]
-    if preds.is_floating_point():
-        samples = flatten_samples(preds, target, num_classes, input_scale(from_logits), ignore_index, sample_weight)
+@dataclass(eq=False)
+class ExpectedConcern(RowMeasure[Decided, CostSums]):
+    """The measure of `expected_concern`."""
 
-        def decide_rows(samples: Samples) -> Tensor:
-            if decision == "most_probable" and ratio is None:
-                return highest_class(samples.scores)[1]
-            probs = samples.probs() if ratio is None else shifted_probs(samples, ratio)
-            return highest_class(probs)[1] if decision == "most_probable" else least_risk(probs, concern)
+    num_classes: int
+    concern: Tensor | ConcernLike | None = None
+    decision: DecideBy = "most_probable"
+    from_logits: bool = True
+    training_priors: Tensor | None = None
+    priors: Tensor | None = None
+    normalize: bool = True
+    ignore_index: int | None = None
+    costs: Tensor = field(init=False, repr=False)
+    """(C, K), as in `cost_matrix`."""
+    ratio_of_priors: Tensor | None = field(init=False, repr=False)
+    """As in `prior_ratio`."""
 
-        return row_terms(samples, decide_rows)
-    if decision != "most_probable":
-        raise ValueError(f"preds must be floating point scores to decide by {decision!r}, but got {preds.dtype}.")
-    further = concern.shape[1] - num_classes
-    return flatten_decisions(preds, target, num_classes, ignore_index, sample_weight, further)
+    sums_type = CostSums
+    sums_settings = ("num_classes", "costs", "decision", "from_logits", "ratio_of_priors", "ignore_index")
+    interval_rule = "bounded"
+    takes_referrals = needs_referral_cost = True
 
+    def __post_init__(self) -> None:
+        """Check the settings, and compute the costs."""
+        check_choice("decision", self.decision, DecideBy)
+        self.costs = cost_matrix(self.concern, self.num_classes)
+        ratio = prior_ratio(self.training_priors, self.priors, self.num_classes, needs_both=False)
+        self.ratio_of_priors = ratio
 
-def cost_rules(concern: Tensor, *, from_logits: bool) -> tuple[str, str, str]:
-    """Return the rules for values of target, preds and sample_weight; an error message begins with the broken rule."""
-    num_classes = concern.shape[0]
-    target, preds, weight = sample_rules(num_classes, scale=input_scale(from_logits))
-    return target, f"{preds}, or decisions {decision_range(num_classes, concern.shape[1] - num_classes)}", weight
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sums are by true class."""
+        return (self.num_classes,)
 
+    @property
+    def further(self) -> int:
+        """The number of decisions other than the classes."""
+        return self.costs.shape[1] - self.num_classes
 
-def sum_costs(decided: Decided, concern: Tensor) -> CostSums:
-    """Sum the costs of decisions for each true class, from costs (C, K), without synchronizing an accelerator."""
-    predicted, labels, *_ = decided
-    target = labels.target
-    cost = concern.flatten().take(target * concern.shape[1] + predicted)
-    return CostSums(labels.sum_by(target, len(concern), cost), labels.sum_by(target, len(concern)))
+    @property
+    def value_rules(self) -> Sequence[str]:
+        """The beginnings of the error messages about invalid values."""
+        target, preds, weight = sample_rules(self.num_classes, scale=input_scale(self.from_logits))
+        return target, f"{preds}, or decisions {decision_range(self.num_classes, self.further)}", weight
 
+    def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decided:
+        """Flatten the batch to M samples and, if it has scores, decide by the rule ``decision``."""
+        preds, target, sample_weight = as_tensors(preds, target, sample_weight)
+        size, ignored = self.num_classes, self.ignore_index
+        if preds.is_floating_point():
+            samples = flatten_samples(preds, target, size, input_scale(self.from_logits), ignored, sample_weight)
+            return row_terms(samples, self.decide)
+        if self.decision != "most_probable":
+            raise ValueError(
+                f"preds must be floating point scores to decide by {self.decision!r}, but got {preds.dtype}."
+            )
+        return flatten_decisions(preds, target, size, ignored, sample_weight, self.further)
 
-def mean_cost(sums: CostSums, concern: Tensor, *, priors: Tensor | None, normalize: bool) -> Tensor:
-    """Return `expected_concern` from sums of costs, with the settings ``priors`` and ``normalize``."""
-    costs = concern[:, : len(concern)].to(sums.cost)  # constant coarse answers or referrals are left out
-    if priors is None:
-        return sums.cost.sum(-1) / ((sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1))
-    shares = priors.to(sums.cost)
-    cost = torch.where(shares > 0, shares * sums.cost / sums.samples, 0.0).sum(-1)
-    return cost / (shares @ costs).amin() if normalize else cost
+    def decide(self, samples: Samples) -> Tensor:
+        """Return the decision for each sample: (M,)."""
+        if self.decision == "most_probable" and self.ratio_of_priors is None:
+            return highest_class(samples.scores)[1]
+        probs = samples.probs() if self.ratio_of_priors is None else shifted_probs(samples, self.ratio_of_priors)
+        return highest_class(probs)[1] if self.decision == "most_probable" else least_risk(probs, self.costs)
+
+    def terms(self, rows: Decided) -> Sequence[Term]:
+        """Return the cost of each decision, and 1, at the true class."""
+        predicted, labels, *_ = rows
+        cost = self.costs.flatten().take(labels.target * self.costs.shape[1] + predicted)
+        return Term(self.num_classes, labels.target, cost), Term(self.num_classes, labels.target)
+
+    def value(self, sums: CostSums) -> Tensor:
+        """Return the mean cost of decisions, relative to the best constant decision if ``normalize`` is set."""
+        return self.mean_cost(sums, normalize=self.normalize)
+
+    def mean_cost(self, sums: CostSums, *, normalize: bool) -> Tensor:
+        """Return the mean cost of decisions, divided by that of the best constant decision if ``normalize`` is set."""
+        costs = self.costs[:, : self.num_classes].to(sums.cost)  # constant coarse answers or referrals are left out
+        if self.priors is None:
+            return sums.cost.sum(-1) / ((sums.samples @ costs).amin(-1) if normalize else sums.samples.sum(-1))
+        shares = self.priors.to(sums.cost)
+        cost = torch.where(shares > 0, shares * sums.cost / sums.samples, 0.0).sum(-1)
+        return cost / (shares @ costs).amin() if normalize else cost
+
+    def ratio(self, sums: CostSums, whole: CostSums) -> tuple[Tensor, Tensor]:
+        """Return the cost of the decisions, and the cost of the constant decision that is best over all samples."""
+        return sums.cost.sum(-1), sums.samples @ self._baseline(whole)
+
+    def row_ratios(self, whole: CostSums) -> Sequence[tuple[float, float]]:
+        """Return two pairs for each class: 0 and its highest cost, each with the cost of the best constant decision."""
+        constant = self._baseline(whole).tolist()
+        highest = self.costs.amax(1).tolist()
+        return [(cost, per) for max_cost, per in zip(highest, constant, strict=True) for cost in (0.0, max_cost)]
+
+    def _baseline(self, whole: CostSums) -> Tensor:
+        """Return the cost of the best constant decision by true class, (C,); without ``normalize``, all are 1."""
+        if not self.normalize:
+            return torch.ones_like(whole.samples)
+        costs = self.costs[:, : self.num_classes].to(whole.samples)
+        return costs[:, (whole.samples @ costs).argmin()]
 
 
 class RowCostSums(NamedTuple):
@@ -229,10 +278,7 @@ def row_cost(
         >>> row_cost(torch.tensor([0, 1, 0]), costs, num_classes=2, regret=True)
         tensor(5., dtype=torch.float64)
     """
-    samples = flatten_costs(preds, target, num_classes=num_classes, sample_weight=sample_weight)
-    raise_first(samples.find_faults())
-    sums = sum_row_costs(samples)
-    return (sums.cost - sums.least if regret else sums.cost) / sums.samples
+    return RowCost(num_classes, regret)(preds, target, sample_weight)
 
 
 class CostedDecisions(NamedTuple):
@@ -242,7 +288,7 @@ class CostedDecisions(NamedTuple):
     costs: Tensor
     """The costs: (M, C), floating point."""
     labels: Labels
-    """Dummy labels of 0, with the sample weights and, if sums are over bins, the bin of each sample."""
+    """Dummy labels of 0, with the sample weights."""
 
     def find_faults(self) -> tuple[Fault, ...]:
         """Return a `Fault` for each of `row_cost_rules`, in that order: it finds the samples that break the rule."""
@@ -256,24 +302,53 @@ def row_cost_rules(num_classes: int) -> tuple[str, ...]:
     return (f"target must hold {num_classes} finite costs for each sample", *decision_rules(num_classes)[1:])
 
 
-def flatten_costs(preds: Tensor, target: Tensor, *, num_classes: int, sample_weight: Tensor | None) -> CostedDecisions:
-    """Check shapes and dtypes, decide for the highest score in ``preds``, and flatten to M samples."""
-    costs = as_tensor(target, "target").detach()
-    if costs.ndim < 2 or costs.shape[1] != num_classes or costs.is_complex() or costs.dtype == torch.bool:
-        rule = f"target must be costs (N, {num_classes}, ...), one for each decision"
-        raise ValueError(f"{rule}, but got {costs.dtype} of shape {tuple(costs.shape)}.")
-    unlabelled = costs.new_zeros(costs.shape[:1] + costs.shape[2:], dtype=torch.int64)
-    decisions = flatten_decisions(preds, unlabelled, num_classes, None, sample_weight)
-    costs = (costs if costs.is_floating_point() else costs.double()).movedim(1, -1).reshape(-1, num_classes)
-    return CostedDecisions(decisions, costs, decisions.labels)
+@dataclass(eq=False)
+class RowCost(RowMeasure[CostedDecisions, RowCostSums]):
+    """The measure of `row_cost`."""
 
+    num_classes: int
+    regret: bool = False
 
-def sum_row_costs(samples: CostedDecisions) -> RowCostSums:
-    """Return the weighted sums over all samples, a scalar for each field; with B bins, those over each bin, (B,)."""
-    costs, labels = samples.costs, samples.labels
-    cost = costs.gather(1, samples.decisions.predicted.unsqueeze(1)).squeeze(1)
-    total, least, most = (labels.sum(values) for values in (cost, costs.amin(1), costs.amax(1)))
-    return RowCostSums(total, least, most, labels.sum())
+    sums_type = RowCostSums
+    sums_settings = ("num_classes",)
+    interval_rule = "bounded"
+    limits = (None, None)
+
+    def __post_init__(self) -> None:
+        """Check the number of classes."""
+        check_num_classes(self.num_classes)
+
+    @property
+    def value_rules(self) -> Sequence[str]:
+        """The beginnings of the error messages about invalid values."""
+        return row_cost_rules(self.num_classes)
+
+    def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> CostedDecisions:
+        """Check shapes and dtypes, decide for the highest score in ``preds``, and flatten to M samples."""
+        costs = as_tensor(target, "target").detach()
+        if costs.ndim < 2 or costs.shape[1] != self.num_classes or costs.is_complex() or costs.dtype == torch.bool:
+            rule = f"target must be costs (N, {self.num_classes}, ...), one for each decision"
+            raise ValueError(f"{rule}, but got {costs.dtype} of shape {tuple(costs.shape)}.")
+        unlabelled = costs.new_zeros(costs.shape[:1] + costs.shape[2:], dtype=torch.int64)
+        decisions = flatten_decisions(preds, unlabelled, self.num_classes, None, sample_weight)
+        costs = costs if costs.is_floating_point() else costs.double()
+        return CostedDecisions(decisions, costs.movedim(1, -1).reshape(-1, self.num_classes), decisions.labels)
+
+    def terms(self, rows: CostedDecisions) -> Sequence[Term]:
+        """Return the cost of the decision, of the cheapest and of the most expensive decision, and 1."""
+        costs = rows.costs
+        cost = costs.gather(1, rows.decisions.predicted.unsqueeze(1)).squeeze(1)
+        return *(Term(number=number) for number in (cost, costs.amin(1), costs.amax(1))), Term()
+
+    def ratio(self, sums: RowCostSums, whole: RowCostSums) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return the sum of the costs (or regrets) of the decisions, and the sum of the weights."""
+        return (sums.cost - sums.least if self.regret else sums.cost), sums.samples
+
+    def bin_ratios(self, bins: RowCostSums, whole: RowCostSums, size: float) -> Sequence[tuple[float, float]]:  # noqa: ARG002
+        """Return pairs of a bound of a bin's cost (lowest, highest, largest regret) and the highest weight of a bin."""
+        per, regret = bins.samples.max().item(), (bins.most - bins.least).max().item()
+        costs = [0.0] if self.regret else [bins.least.min().item(), bins.most.max().item()]
+        return [(cost, per) for cost in (*costs, regret)]
 
 
 def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:

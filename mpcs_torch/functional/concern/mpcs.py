@@ -1,17 +1,20 @@
 """The Meta Pattern Concern Score (MPCS), by Eq. 4 to 9 and Algorithm 1 of arXiv:2209.06408v3."""
 
-from functools import partial
-from math import ceil, isclose
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import ceil, isclose, log
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensors, concat_chunks, concern_weights, is_spec
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, concat_chunks, concern_weights, is_spec
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.decisions import highest_classes
-from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, input_scale
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.labels import Term, WeightedSum
+from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples
+from mpcs_torch.functional.measure import ProbabilityMeasure
 
 CorrectConcern = Literal["sum", "count"]
 CHUNK = 2**16
@@ -161,31 +164,86 @@ def meta_pattern_concern_score(
         tensor(0.3145, dtype=torch.float64)
     """
     check_choice("reduction", reduction, Reduction)
-    check_choice("average", average, ScoreAverage)
-    preds, target, sample_weight = as_tensors(preds, target, sample_weight)
-    k, t = pattern_settings(num_classes, concern, k=k, t=t, concession=concession)
-    check_choice("correct_concern", correct_concern, CorrectConcern)
-    weights = None
-    if concern is not None:
-        weights = concern_weights(concern, compact=True).to(preds.device, widest_float(preds.device))
-        check_concern(weights, num_classes)
-        weights = weights.coalesce() if weights.layout == torch.sparse_coo else weights
-    score = partial(pattern_scores, k=k, t=t, concern=weights, correct_concern=correct_concern)
-    scale = input_scale(from_logits)
-    scored = checked_terms(score, preds, target, sample_weight, num_classes, scale, ignore_index)
+    preds = as_tensor(preds, "preds")
+    measure = MetaPatternConcernScore(
+        num_classes, from_logits, ignore_index, k, t, concession, concern, correct_concern, average
+    )
+    if reduction == "mean":
+        return measure(preds, target, sample_weight)
+    measure = measure.on_device_of(preds)
+    rows = measure.rows(preds, target, sample_weight)
+    raise_first(rows.find_faults())
     if reduction == "none":
-        return scored.labels.weighted(scored.term).reshape(target.shape)
-    sums = sum_scores(scored, average)
-    return sums.total if reduction == "sum" else sums.total / sums.weight
+        return rows.labels.weighted(rows.term).reshape(target.shape)
+    return measure.named(measure.sums(rows)).total
 
 
-def sum_scores(scored: RowTerms, average: ScoreAverage) -> WeightedSum:
-    """Sum the scores over all samples, or per true class (C,) if ``average`` is "none"; with bins, in each of these."""
-    if average == "micro":
-        return scored.summed()
-    labels = scored.labels
-    by_class = labels.target, labels.num_classes
-    return WeightedSum(labels.sum_by(*by_class, scored.term), labels.sum_by(*by_class))
+@dataclass(eq=False)
+class MetaPatternConcernScore(ProbabilityMeasure):
+    """The measure of `meta_pattern_concern_score`."""
+
+    k: int | None = None
+    t: int | None = None
+    concession: float | None = None
+    concern: Tensor | ConcernLike | None = None
+    correct_concern: CorrectConcern = "sum"
+    average: ScoreAverage = "micro"
+    weights: Tensor | None = field(init=False, repr=False)
+    """(C, C), as in `weight_matrix`."""
+
+    sums_settings = (
+        *("num_classes", "from_logits", "ignore_index"),
+        *("k", "t", "weights", "correct_concern", "average"),
+    )
+    interval_rule = "mean"
+    interval_scale = "log"
+
+    def __post_init__(self) -> None:
+        """Check the settings, and compute their defaults."""
+        check_choice("correct_concern", self.correct_concern, CorrectConcern)
+        check_choice("average", self.average, ScoreAverage)
+        settings = pattern_settings(self.num_classes, self.concern, k=self.k, t=self.t, concession=self.concession)
+        self.k, self.t = settings
+        self.weights = weight_matrix(self.concern, self.num_classes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sums are scalars if ``average`` is ``"micro"``, else by class."""
+        return () if self.average == "micro" else (self.num_classes,)
+
+    def term(self, samples: Samples) -> Tensor:
+        """Return the score of each sample."""
+        assert self.k is not None
+        assert self.t is not None
+        return pattern_scores(samples, k=self.k, t=self.t, concern=self.weights, correct_concern=self.correct_concern)
+
+    def terms(self, rows: RowTerms) -> Sequence[Term]:
+        """Return the score and 1, at the true class if the value is by class."""
+        if self.average == "micro":
+            return super().terms(rows)
+        place = self.num_classes, rows.labels.target
+        return Term(*place, rows.term), Term(*place)
+
+    def row_ratios(self, whole: WeightedSum) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
+        """Return the lowest and the highest score of a sample, each with 1 as the denominator."""
+        return [(0, 1), (log(((self.t or 0) - 1) / LOWEST_LEVEL), 1)]
+
+
+def weight_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tensor | None:
+    """Check the weights, and return them as float64 (C, C); return None if all are 1.
+
+    The matrix is dense with a diagonal of 1, or sparse if ``concern`` is. Equivalent dense concerns give equal
+    matrices, because metrics compare hashes of their settings.
+    """
+    if concern is None:
+        return None
+    weights = concern_weights(concern, compact=True)
+    check_concern(weights, num_classes)
+    matrix = weights.detach().to(widest_float(weights.device), copy=True)
+    if matrix.layout == torch.sparse_coo:
+        return matrix.coalesce()
+    matrix.fill_diagonal_(1)
+    return None if (matrix == 1).all() else matrix
 
 
 def pattern_scores(

@@ -1,6 +1,7 @@
-"""Labels and sample weights of any shape, flattened to M samples. The samples may be divided into bins."""
+"""Labels and sample weights of any shape, flattened to M samples, and their sums. Samples may be divided into bins."""
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -38,6 +39,17 @@ class WeightedSum(NamedTuple):
     """The sum of the weights."""
 
 
+class Term(NamedTuple):
+    """What each of M samples adds to some sums: one number, which is multiplied by its weight, at one place."""
+
+    width: int | None = None
+    """The number of sums; None for one sum, as a scalar."""
+    place: Tensor | None = None
+    """(M,), int64, from 0 to ``width`` - 1; None if ``width`` is None."""
+    number: Tensor | None = None
+    """(M,); None for 1."""
+
+
 class Labels(NamedTuple):
     """The labels of M samples, with their weights."""
 
@@ -50,8 +62,6 @@ class Labels(NamedTuple):
     """The mask of ignored samples: (M,), bool; None if no label is ignored."""
     sample_weight: Tensor | None = None
     """The weights: (M,), float64 (float32 on MPS); None if all are 1."""
-    bins: Bins | None = None
-    """The bin of each sample, for separate sums; None for sums over all samples."""
 
     @property
     def counted(self) -> Tensor:
@@ -69,8 +79,7 @@ class Labels(NamedTuple):
         """Return the labels of the samples in ``rows``."""
         optional = (self.ignored, self.sample_weight)
         ignored, weight = (None if column is None else column[rows] for column in optional)
-        bins = None if self.bins is None else self.bins.at(rows)
-        return Labels(self.target[rows], self.raw[rows], self.num_classes, ignored, weight, bins)
+        return Labels(self.target[rows], self.raw[rows], self.num_classes, ignored, weight)
 
     def weighted(self, values: Tensor) -> Tensor:
         """Multiply ``values`` (M,) by the sample weights, in float64 (float32 on MPS); infinity times 0 gives 0."""
@@ -80,18 +89,18 @@ class Labels(NamedTuple):
         weight = self.weight
         return torch.where(weight > 0, values * weight, 0.0)  # 0 * inf is NaN
 
-    def sum(self, values: Tensor | None = None) -> Tensor:
-        """Sum the weights or, if given, the weighted ``values`` (M,): a scalar, or (B,) if samples are in B bins."""
-        weighted = self.weight if values is None else self.weighted(values)
-        return weighted.sum() if self.bins is None else self.bins.sum(weighted)
+    def add_up(self, terms: Sequence[Term], bins: Bins | None = None) -> Tensor:
+        """Return the sums of all terms, one after the other, in one vector (K,), or in (B, K) with B bins."""
+        return torch.cat([self._sum(term, bins) for term in terms], dim=-1)
 
-    def sum_by(self, codes: Tensor, size: int, values: Tensor | None = None) -> Tensor:
-        """Compute the `sum` of the samples of each code from 0 to ``size`` - 1: (size,), or (B, size) with B bins."""
-        weighted = self.weight if values is None else self.weighted(values)
-        if self.bins is None:
-            return Bins(codes, size).sum(weighted)
-        number = self.bins.number
-        return Bins(self.bins.codes * size + codes, number * size).sum(weighted).view(number, size)
+    def _sum(self, term: Term, bins: Bins | None) -> Tensor:
+        weighted = self.weight if term.number is None else self.weighted(term.number)
+        if term.place is None or term.width is None:
+            return weighted.sum().unsqueeze(0) if bins is None else bins.sum(weighted).unsqueeze(1)
+        if bins is None:
+            return Bins(term.place, term.width).sum(weighted)
+        places = Bins(bins.codes * term.width + term.place, bins.number * term.width)
+        return places.sum(weighted).view(bins.number, term.width)
 
     def find_faults(self) -> tuple[Fault, Fault]:
         """Return two `Fault` checks: that labels are class indices, and that weights are finite and >= 0."""
@@ -100,13 +109,6 @@ class Labels(NamedTuple):
         weight = None if self.sample_weight is None else self.weight
         label_fault = Fault(label_rule(self.num_classes), self.raw, [in_range], counted)
         return label_fault, find_bad_weights(self.raw, weight)
-
-
-def in_bins(samples: Any, bins: Bins) -> Any:
-    """Return a copy of the NamedTuple ``samples`` whose ``bins`` (or ``labels.bins``) are replaced by ``bins``."""
-    if hasattr(samples, "labels"):
-        return samples._replace(labels=samples.labels._replace(bins=bins))
-    return samples._replace(bins=bins)
 
 
 def label_rule(num_classes: int) -> str:

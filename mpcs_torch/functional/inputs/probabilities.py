@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from mpcs_torch.functional.inputs.arrays import EVERY_ROW, as_tensors, concat_chunks
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
 from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first, warn_of_probabilities
-from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, WeightedSum, flatten_labels, label_rule
+from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
 from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
 Scale = Literal["logits", "log_probs", "probs"]
@@ -102,10 +102,6 @@ class RowTerms(NamedTuple):
     def find_faults(self) -> tuple[Fault, Fault, Fault]:
         """Return a `Fault`, the check of one validation rule, for each of `sample_rules`, in that order."""
         return self.samples.find_faults(self.term if self.term.is_floating_point() else None)
-
-    def summed(self) -> WeightedSum:
-        """Return the weighted sum of terms, and the sum of weights: scalars, or (B,) if samples are in B bins."""
-        return WeightedSum(self.labels.sum(self.term), self.labels.sum())
 
 
 def row_terms(samples: Samples, term: Callable[[Samples], Tensor]) -> RowTerms:

@@ -32,8 +32,6 @@ class SoftSamples(NamedTuple):
     """(M, C), bool: the values to ignore; None to ignore nothing."""
     weight: Tensor | None
     """(M, 1): the sample weights, float64 (float32 on MPS); None if all are 1."""
-    bins: Bins | None = None
-    """The bin of each sample, for separate sums; None for sums over all samples."""
 
     @property
     def predicted(self) -> Tensor:
@@ -58,8 +56,7 @@ class SoftSamples(NamedTuple):
     def at(self, rows: slice) -> "SoftSamples":
         """Return the samples in ``rows``."""
         ignored, weight = (None if column is None else column[rows] for column in (self.ignored, self.weight))
-        bins = None if self.bins is None else self.bins.at(rows)
-        return SoftSamples(self.preds[rows], self.target[rows], ignored, weight, bins)
+        return SoftSamples(self.preds[rows], self.target[rows], ignored, weight)
 
     def find_faults(self) -> tuple[Fault, ...]:
         """Return a `Fault`, the check of one validation rule, for each of `SOFT_RULES`, in that order."""
@@ -80,33 +77,38 @@ class SoftSamples(NamedTuple):
 
         return [Span(ends, -ROUNDING, 1 + ROUNDING) for ends in concat_chunks(extremes, values.detach())]
 
-    def sums(self, element_values: Callable[["SoftSamples"], Sequence[Tensor]], dtype: torch.dtype) -> list[Tensor]:
-        """Return weighted sums over the samples, in ``dtype``: (C,) each, or (B, C) if the samples are in B bins.
+    def sums(
+        self,
+        element_values: Callable[["SoftSamples"], Sequence[Tensor]],
+        dtype: torch.dtype,
+        bins: Bins | None = None,
+    ) -> list[Tensor]:
+        """Return weighted sums over the samples, in ``dtype``: (C,) each, or (B, C) with B bins.
 
         ``element_values`` is called with slices of the samples, and returns one tensor (M, C) of values for each sum.
         """
 
         def chunk_sums(rows: slice) -> list[Tensor]:
             chunk = self.at(rows)
-            return [chunk._sum(values, dtype) for values in element_values(chunk)]
+            return [chunk._sum(values, dtype, bins) for values in element_values(chunk)]
 
-        if self.bins is not None:
+        if bins is not None:
             return chunk_sums(slice(None))
         chunks = map_chunks(chunk_sums, self.preds, self.target)
         return chunks[0] if len(chunks) == 1 else [torch.stack(sums).sum(0) for sums in zip(*chunks, strict=True)]
 
-    def elements(self, dtype: torch.dtype) -> Tensor:
+    def elements(self, dtype: torch.dtype, bins: Bins | None = None) -> Tensor:
         """Sum for each class the weights of the samples whose value is not ignored: (C,), or (B, C) with B bins."""
         if self.ignored is not None:
-            (elements,) = self.sums(lambda part: [part.counted], dtype)
+            (elements,) = self.sums(lambda part: [part.counted], dtype, bins)
             return elements
-        total = self._sum(self.preds.new_ones(len(self.preds), 1, dtype=dtype), dtype)
+        total = self._sum(self.preds.new_ones(len(self.preds), 1, dtype=dtype), dtype, bins)
         return total.expand(*total.shape[:-1], self.preds.shape[1])
 
-    def _sum(self, values: Tensor, dtype: torch.dtype) -> Tensor:
+    def _sum(self, values: Tensor, dtype: torch.dtype, bins: Bins | None) -> Tensor:
         weighted = values if self.weight is None else values * self.weight
         # A cast followed by a sum is several times faster than a sum with a dtype.
-        return weighted.to(dtype).sum(dim=0) if self.bins is None else self.bins.sum(weighted.to(dtype))
+        return weighted.to(dtype).sum(dim=0) if bins is None else bins.sum(weighted.to(dtype))
 
 
 def flatten_soft(

@@ -1,8 +1,9 @@
 """Scores of the probability of the true class: generalized means, the Brier score and the cross entropy."""
 
-from functools import partial
-from math import isfinite
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, isfinite, log
+from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,7 +12,8 @@ from mpcs_torch.functional.inputs.checks import check_choice, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.logits import LossBatch
-from mpcs_torch.functional.inputs.probabilities import Samples, Scale, checked_terms, input_scale
+from mpcs_torch.functional.inputs.probabilities import Samples, Scale, input_scale
+from mpcs_torch.functional.measure import IntervalRule, ProbabilityMeasure
 
 
 def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
@@ -104,7 +106,7 @@ def geometric_accuracy(
         >>> geometric_accuracy(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.6000, dtype=torch.float64)
     """
-    return _reported(preds, target, sample_weight, GEOMETRIC, num_classes, from_logits, epsilon, ignore_index)
+    return GeometricAccuracy(num_classes, from_logits, ignore_index, epsilon)(preds, target, sample_weight)
 
 
 def decisiveness(
@@ -129,7 +131,7 @@ def decisiveness(
         >>> decisiveness(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.6500, dtype=torch.float64)
     """
-    return _reported(preds, target, sample_weight, DECISIVE, num_classes, from_logits, epsilon, ignore_index)
+    return Decisiveness(num_classes, from_logits, ignore_index, epsilon)(preds, target, sample_weight)
 
 
 def robustness(
@@ -155,17 +157,12 @@ def robustness(
         >>> robustness(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.5684, dtype=torch.float64)
     """
-    return _reported(preds, target, sample_weight, ROBUST, num_classes, from_logits, epsilon, ignore_index)
+    return Robustness(num_classes, from_logits, ignore_index, epsilon)(preds, target, sample_weight)
 
 
 def prob_of_true_class(samples: Samples) -> Tensor:
     """Return the probability of the true class of each sample: (M,)."""
     return samples.true_class_values(samples.probs())
-
-
-def power_of_true_class(samples: Samples, power: float, epsilon: float) -> Tensor:
-    """Return a power (for power 0, the logarithm) of the probability of the true class of each sample: (M,)."""
-    return floored_powers(prob_of_true_class(samples), power, epsilon)
 
 
 def floored_powers(probs: Tensor, power: float, epsilon: float) -> Tensor:
@@ -202,20 +199,60 @@ def check_floor(epsilon: float) -> None:
         raise ValueError(f"epsilon must be from 0 to below 1, but got {epsilon}.")
 
 
-def _reported(
-    preds: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None,
-    power: float,
-    num_classes: int,
-    from_logits: bool,
-    epsilon: float,
-    ignore_index: int | None,
-) -> Tensor:
-    check_floor(epsilon)
-    term, scale = partial(power_of_true_class, power=power, epsilon=epsilon), input_scale(from_logits)
-    powers = checked_terms(term, preds, target, sample_weight, num_classes, scale, ignore_index)
-    return mean_from_total(*powers.summed(), power)
+@dataclass(eq=False)
+class GeometricAccuracy(ProbabilityMeasure):
+    """The measure of `geometric_accuracy`, and the base of that of other generalized means."""
+
+    epsilon: float = 0.005
+
+    sums_settings = ("power", "num_classes", "from_logits", "epsilon", "ignore_index")
+    direction = "max"
+    limits = (0.0, 1.0)
+    interval_rule: ClassVar[IntervalRule] = "mean"
+    interval_scale = "logit"
+    power: ClassVar[float] = GEOMETRIC
+
+    def __post_init__(self) -> None:
+        """Check the floor."""
+        check_floor(self.epsilon)
+        super().__post_init__()
+
+    def term(self, samples: Samples) -> Tensor:
+        """Return p ** ``power``, or log(p) for the geometric mean, (M,); p is the probability of the true class."""
+        return floored_powers(prob_of_true_class(samples), self.power, self.epsilon)
+
+    def value(self, sums: WeightedSum) -> Tensor:
+        """Return the generalized mean over samples; NaN if there are no samples."""
+        return mean_from_total(*sums, self.power)
+
+    def value_from_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
+        """Return the generalized mean of probabilities, given ``ratio``, the mean of the terms."""
+        if self.power == GEOMETRIC:
+            return min(1.0, exp(ratio))
+        if ratio > 0:
+            return min(1.0, float(ratio ** (1 / self.power)))
+        return 1.0 if self.power < 0 else 0.0
+
+    def row_ratios(self, whole: WeightedSum) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
+        """Return the terms of the extreme probabilities, each with the denominator 1; empty if a term has no bound."""
+        if self.epsilon == 0 and self.power != DECISIVE:
+            return []
+        if self.power == GEOMETRIC:
+            return [(log(self.epsilon), 1), (0, 1)]
+        return [(self.epsilon**self.power, 1), (1, 1)]
+
+
+class Decisiveness(GeometricAccuracy):
+    """The measure of `decisiveness`."""
+
+    power = DECISIVE
+
+
+class Robustness(GeometricAccuracy):
+    """The measure of `robustness`."""
+
+    power = ROBUST
+    interval_rule = "bounded"  # dominated by rare unlikely labels, which a sample of 100 often lacks
 
 
 def generalized_mean_loss(batch: LossBatch, power: float) -> Tensor:
@@ -261,11 +298,36 @@ def brier_score(
         >>> brier_score(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.3125, dtype=torch.float64)
     """
-    check_choice("over_classes", over_classes, OverClasses)
-    terms = checked_terms(
-        squared_error, preds, target, sample_weight, num_classes, input_scale(from_logits), ignore_index
-    )
-    return brier_from_sums(terms.summed(), num_classes, over_classes)
+    return BrierScore(num_classes, from_logits, ignore_index, over_classes)(preds, target, sample_weight)
+
+
+@dataclass(eq=False)
+class BrierScore(ProbabilityMeasure):
+    """The measure of `brier_score`."""
+
+    over_classes: OverClasses = "sum"
+
+    limits = (0.0, 2.0)
+    interval_rule = "mean"
+    interval_scale = "log"
+    row_limits = (0, 2)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_choice("over_classes", self.over_classes, OverClasses)
+        super().__post_init__()
+
+    def term(self, samples: Samples) -> Tensor:
+        """Return the squared error of each sample."""
+        return squared_error(samples)
+
+    def value(self, sums: WeightedSum) -> Tensor:
+        """Return the mean over samples; NaN if there are no samples."""
+        return sums.total / (sums.weight if self.over_classes == "sum" else sums.weight * self.num_classes)
+
+    def value_from_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
+        """Return ``ratio``, divided by the number of classes if ``over_classes`` is ``"mean"``."""
+        return ratio if self.over_classes == "sum" else ratio / self.num_classes
 
 
 def squared_error(samples: Samples) -> Tensor:
@@ -275,11 +337,6 @@ def squared_error(samples: Samples) -> Tensor:
     label = samples.labels.target.unsqueeze(1)
     squares = probs.scatter_add(1, label, torch.full_like(label, -1, dtype=probs.dtype)).square()
     return squares.to(widest_float(squares.device)).sum(1)  # faster than a sum with a dtype
-
-
-def brier_from_sums(sums: WeightedSum, num_classes: int, over_classes: OverClasses) -> Tensor:
-    """Return `brier_score` from the weighted sum of the squared errors of samples."""
-    return sums.total / (sums.weight if over_classes == "sum" else sums.weight * num_classes)
 
 
 def cross_entropy(
@@ -308,16 +365,43 @@ def cross_entropy(
         >>> cross_entropy(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
         tensor(0.4581, dtype=torch.float64)
     """
-    scale = entropy_scale(from_logits=from_logits, normalized=normalized)
-    sums = checked_terms(log_loss, preds, target, sample_weight, num_classes, scale, ignore_index).summed()
-    return sums.total / sums.weight
+    return CrossEntropy(num_classes, from_logits, ignore_index, normalized)(preds, target, sample_weight)
 
 
-def entropy_scale(*, from_logits: bool, normalized: bool) -> Scale:
-    """Return "log_probs" if ``normalized`` (only valid with ``from_logits``), else the `input_scale`."""
-    if normalized and not from_logits:
-        raise ValueError("normalized=True needs from_logits=True: it declares logits to be log-probabilities.")
-    return "log_probs" if normalized else "logits" if from_logits else "probs"
+UNSEEN_LOSS = -log(1e-12)
+"""The loss that intervals assume for one unseen sample, because test sets often lack confidently wrong samples."""
+
+
+@dataclass(eq=False)
+class CrossEntropy(ProbabilityMeasure):
+    """The measure of `cross_entropy`."""
+
+    normalized: bool = False
+
+    sums_settings = ("num_classes", "from_logits", "normalized", "ignore_index")
+    interval_rule = "mean"
+    interval_scale = "log"
+    row_limits = (0.0, UNSEEN_LOSS)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        if self.normalized and not self.from_logits:
+            raise ValueError("normalized=True needs from_logits=True: it declares logits to be log-probabilities.")
+        super().__post_init__()
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of ``preds``."""
+        return "log_probs" if self.normalized else input_scale(self.from_logits)
+
+    def term(self, samples: Samples) -> Tensor:
+        """Return the loss of each sample."""
+        return log_loss(samples)
+
+    def bin_ratios(self, bins: WeightedSum, whole: WeightedSum, size: float) -> Sequence[tuple[float, float]]:  # noqa: ARG002
+        """Return pairs for a mean loss of 0 and for the largest mean loss of a bin (at least `UNSEEN_LOSS`)."""
+        largest = (bins.total / bins.weight).nan_to_num(0.0).max().clamp(min=UNSEEN_LOSS).item()
+        return [(0.0, size), (largest * size, size)]
 
 
 def log_loss(samples: Samples) -> Tensor:

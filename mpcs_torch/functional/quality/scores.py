@@ -1,49 +1,319 @@
 """The confusion matrix of decisions, and scores such as accuracy, F1 and Matthews correlation."""
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_beta, check_matrix_fits, check_zero_division, widest_float
-from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
-from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.decisions import Decisions
+from mpcs_torch.functional.inputs.labels import Term, WeightedSum
+from mpcs_torch.functional.measure import DecisionMeasure, Direction, IntervalScale
 
 
 class ClassCounts(NamedTuple):
-    """For each class, the weighted numbers of correct decisions, of samples of the class, and of decisions for it."""
+    """Weighted numbers for each class: (..., C) each, float64 (float32 on MPS)."""
 
-    counts: Tensor
-    """(..., 3, C): right decisions, samples, decisions, float64 (float32 on MPS). Faster than three tensors."""
+    right: Tensor
+    """The number of correct decisions for the class."""
+    true: Tensor
+    """The number of samples of the class."""
+    predicted: Tensor
+    """The number of decisions for the class."""
 
-    @property
-    def right(self) -> Tensor:
-        """The number of correct decisions for each class: (..., C)."""
-        return self.counts[..., 0, :]
 
-    @property
-    def true(self) -> Tensor:
-        """The number of samples of each true class: (..., C)."""
-        return self.counts[..., 1, :]
+class PairCounts(NamedTuple):
+    """The number of samples, or sum of their weights, of each pair of true class and decision."""
 
-    @property
-    def predicted(self) -> Tensor:
-        """The number of decisions for each class: (..., C)."""
-        return self.counts[..., 2, :]
+    confusion: Tensor
+    """(..., C, C): one row for each true class, one column for each decision."""
 
 
 def class_counts(confusion: Tensor) -> ClassCounts:
     """Return the counts for each class from a confusion matrix (..., C, C) whose rows are true classes."""
     counts = confusion.to(widest_float(confusion.device))
-    return ClassCounts(torch.stack([counts.diagonal(dim1=-2, dim2=-1), counts.sum(-1), counts.sum(-2)], dim=-2))
+    return ClassCounts(counts.diagonal(dim1=-2, dim2=-1), counts.sum(-1), counts.sum(-2))
 
 
-def count_classes(decisions: Decisions) -> ClassCounts:
-    """Count the correct decisions, samples and decisions of each class: (3, C), or (B, 3, C) with B bins."""
-    labels, predicted = decisions.labels, decisions.predicted
-    true, size = labels.target, labels.num_classes
-    sums = [labels.sum_by(true, size, predicted == true), labels.sum_by(true, size), labels.sum_by(predicted, size)]
-    return ClassCounts(torch.stack(sums, dim=-2))
+@dataclass(eq=False)
+class ConfusionMatrix(DecisionMeasure[PairCounts]):
+    """The measure of `confusion_matrix`."""
+
+    sums_type = PairCounts
+    direction = None
+
+    def __post_init__(self) -> None:
+        """Check that the matrix fits into memory."""
+        check_matrix_fits(self.num_classes, 8)
+        super().__post_init__()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the matrix."""
+        return (self.num_classes, self.num_classes)
+
+    def terms(self, rows: Decisions) -> Sequence[Term]:
+        """Return 1 for each pair of true class and decision."""
+        return (Term(self.num_classes**2, rows.labels.target * self.num_classes + rows.predicted),)
+
+    def value(self, sums: PairCounts) -> Tensor:
+        """Return the matrix."""
+        return sums.confusion
+
+
+@dataclass(eq=False)
+class ClassCountMeasure(DecisionMeasure[ClassCounts]):
+    """A measure of the counts of each class."""
+
+    sums_type = ClassCounts
+    limits = (0.0, 1.0)
+    direction: ClassVar[Direction | None] = "max"
+    interval_scale: ClassVar[IntervalScale] = "logit"
+    row_limits = (0, 1)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the counts."""
+        return (self.num_classes,)
+
+    def terms(self, rows: Decisions) -> Sequence[Term]:
+        """Return whether the decision is right at the true class, 1 at the true class, and 1 at the decision."""
+        size, true = self.num_classes, rows.labels.target
+        return Term(size, true, rows.predicted == true), Term(size, true), Term(size, rows.predicted)
+
+    def ratio(self, sums: ClassCounts, whole: ClassCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+        """Return the numbers of correct decisions and of samples, whose ratio is the accuracy."""
+        return sums.right.sum(-1), sums.true.sum(-1)
+
+    def averaged_classes(self, sums: ClassCounts) -> Tensor | None:
+        """Return the number of samples of each class; most subclasses are averages over classes."""
+        return sums.true
+
+    def of(self, preds: Tensor, target: Tensor | None, sample_weight: Tensor | None = None) -> Any:
+        """Return the value of a batch of decisions, or of a confusion matrix ``preds`` if ``target`` is None."""
+        if target is not None:
+            return self(preds, target, sample_weight)
+        return self.value(checked_counts(preds, sample_weight, self.num_classes, self.ignore_index))
+
+
+@dataclass(eq=False)
+class Accuracy(ClassCountMeasure):
+    """The measure of `accuracy`."""
+
+    interval_rule = "bounded"
+
+
+@dataclass(eq=False)
+class ClassErrorRates(ClassCountMeasure):
+    """The measure of `class_error_rates`."""
+
+    direction = "min"
+
+    def value(self, sums: ClassCounts) -> Tensor:
+        """Return the error rate of each class: (..., C)."""
+        return 1 - sums.right / sums.true
+
+
+@dataclass(eq=False)
+class MacroF1(ClassCountMeasure):
+    """The measure of `macro_f1`."""
+
+    def value(self, sums: ClassCounts) -> Tensor:
+        """Return the mean F1 over the classes that occur."""
+        occurrences = sums.true + sums.predicted
+        occurs = occurrences > 0
+        per_class = 2 * sums.right / torch.where(occurs, occurrences, 1)
+        return per_class.sum(-1) / occurs.sum(-1)
+
+
+@dataclass(eq=False)
+class MatthewsCorrelation(ClassCountMeasure):
+    """The measure of `matthews_correlation`."""
+
+    limits = (-1.0, 1.0)
+    interval_scale = "atanh"
+
+    def value(self, sums: ClassCounts) -> Tensor:
+        """Return the correlation; 0 if it is 0 / 0."""
+        right, true, predicted = sums
+        total = true.sum(-1)
+        covariance = right.sum(-1) * total - (true * predicted).sum(-1)
+        spread = (total**2 - true.square().sum(-1)) * (total**2 - predicted.square().sum(-1))
+        is_defined = spread > 0
+        return torch.where(is_defined, covariance / torch.where(is_defined, spread, 1.0).sqrt(), 0.0)
+
+    def averaged_classes(self, sums: ClassCounts) -> None:
+        """Return None, because the value is not an average over classes."""
+
+
+@dataclass(eq=False)
+class MulticlassQualityMetrics(ClassCountMeasure):
+    """The measure of `multiclass_quality_metrics`."""
+
+    beta: float = 1.0
+    zero_division: float = float("nan")
+
+    direction: ClassVar[Direction | None] = None
+
+    def __post_init__(self) -> None:
+        """Check that ``beta`` is finite and above 0, and that ``zero_division`` is NaN, 0 or 1."""
+        check_beta(self.beta)
+        check_zero_division(self.zero_division)
+        super().__post_init__()
+
+    def value(self, sums: ClassCounts) -> Any:
+        """Return all quality metrics by name; from counts of shape (..., C), each has the shape (...)."""
+        all_right, total = sums.right.sum(-1), sums.true.sum(-1)
+        accuracy = _divide(all_right, total, self.zero_division)
+        precision = _divide(sums.right, sums.predicted, self.zero_division).mean(-1)
+        recall = _divide(sums.right, sums.true, self.zero_division).mean(-1)
+        # A wrong sample is a false negative of its class and a false positive of another.
+        error_rate = 2 * (total - all_right) / (total * sums.right.shape[-1])
+        return {
+            "average_accuracy": 1 - error_rate,
+            "error_rate": error_rate,
+            "micro_precision": accuracy,
+            "micro_recall": accuracy,
+            "micro_fscore": self._fscore(accuracy, accuracy),
+            "macro_precision": precision,
+            "macro_recall": recall,
+            "macro_fscore": self._fscore(precision, recall),
+            "weighted_error_rate": 1 - accuracy,
+            "balanced_error_rate": 1 - recall,
+        }
+
+    def _fscore(self, precision: Tensor, recall: Tensor) -> Tensor:
+        zero_fscore = float("nan") if self.zero_division != self.zero_division else 0.0
+        squared = self.beta**2
+        return _divide((1 + squared) * precision * recall, squared * precision + recall, zero_fscore)
+
+
+class OneQuality(MulticlassQualityMetrics):
+    """A measure of one of the quality metrics."""
+
+    entry: ClassVar[str]
+    """Its name among the `multiclass_quality_metrics`."""
+
+    def value(self, sums: ClassCounts) -> Tensor:
+        """Return the quality metric with the name ``entry``."""
+        value: Tensor = super().value(sums)[self.entry]
+        return value
+
+
+class OfAccuracy(OneQuality):
+    """A measure of a quality metric that is a function of the accuracy (the share of right decisions)."""
+
+    interval_rule = "bounded"
+
+    def value_from_ratio(self, ratio: float, whole: ClassCounts) -> float:  # noqa: ARG002  # the same for any samples
+        """Return the value of the metric for the accuracy ``ratio``."""
+        counts = torch.eye(self.num_classes, dtype=torch.float64)[0]  # one sample, of class 0
+        return self.value(ClassCounts(ratio * counts, counts, counts)).item()
+
+
+class AverageAccuracy(OfAccuracy):
+    """The measure of ``average_accuracy``."""
+
+    entry = "average_accuracy"
+    direction = "max"
+
+
+class ErrorRate(OfAccuracy):
+    """The measure of ``error_rate``."""
+
+    entry = "error_rate"
+    direction = "min"
+
+
+class MicroPrecision(OfAccuracy):
+    """The measure of ``micro_precision``."""
+
+    entry = "micro_precision"
+    direction = "max"
+
+
+class MicroRecall(OfAccuracy):
+    """The measure of ``micro_recall``."""
+
+    entry = "micro_recall"
+    direction = "max"
+
+
+class MicroFScore(OfAccuracy):
+    """The measure of ``micro_fscore``."""
+
+    entry = "micro_fscore"
+    direction = "max"
+
+
+class MacroPrecision(OneQuality):
+    """The measure of ``macro_precision``."""
+
+    entry = "macro_precision"
+    direction = "max"
+
+
+class MacroRecall(OneQuality):
+    """The measure of ``macro_recall``."""
+
+    entry = "macro_recall"
+    direction = "max"
+
+
+class MacroFScore(OneQuality):
+    """The measure of ``macro_fscore``."""
+
+    entry = "macro_fscore"
+    direction = "max"
+
+
+class WeightedErrorRate(OfAccuracy):
+    """The measure of ``weighted_error_rate``."""
+
+    entry = "weighted_error_rate"
+    direction = "min"
+
+
+class BalancedErrorRate(OneQuality):
+    """The measure of ``balanced_error_rate``."""
+
+    entry = "balanced_error_rate"
+    direction = "min"
+
+
+Rate = Literal["recall", "specificity", "precision"]
+
+
+@dataclass(eq=False)
+class ClassRate(DecisionMeasure[WeightedSum]):
+    """The recall, specificity or precision of a group of classes; in [0, 1], higher is better.
+
+    A decision for any class of the group is correct if the true class is in the group.
+    """
+
+    classes: Sequence[int] = ()
+    """The indices of the classes in the group."""
+    rate: Rate = "recall"
+
+    sums_type = WeightedSum
+    sums_settings = ("num_classes", "ignore_index", "classes", "rate")
+    direction = "max"
+    limits = (0.0, 1.0)
+    interval_rule = "bounded"
+    row_limits = (0, 1)
+
+    def terms(self, rows: Decisions) -> Sequence[Term]:
+        """Return whether a row counts in the numerator and in the denominator of the rate."""
+        true, predicted = (is_in(labels, self.classes) for labels in (rows.labels.target, rows.predicted))
+        total = {"recall": true, "specificity": ~true, "precision": predicted}[self.rate]
+        return Term(number=total & (true == predicted)), Term(number=total)
+
+
+def is_in(labels: Tensor, classes: Sequence[int]) -> Tensor:
+    """Return whether each label is one of the classes."""
+    return torch.isin(labels, torch.tensor(classes, device=labels.device))
 
 
 def confusion_matrix(
@@ -66,28 +336,13 @@ def confusion_matrix(
         tensor([[1., 1.],
                 [0., 1.]], dtype=torch.float64)
     """
-    check_matrix_fits(num_classes, 8)
-    decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight)
-    raise_first(decisions.find_faults())
-    return count_pairs(decisions)
+    return ConfusionMatrix(num_classes, ignore_index)(preds, target, sample_weight)
 
 
-def count_pairs(decisions: Decisions) -> Tensor:
-    """Sum the sample weights of each (true, predicted) pair: (C, C), or (B, C, C) if the samples are in B bins."""
-    labels, num_classes = decisions.labels, decisions.labels.num_classes
-    pair = labels.target * num_classes + decisions.predicted
-    counts = labels.sum_by(pair, num_classes * num_classes)
-    return counts.reshape(*counts.shape[:-1], num_classes, num_classes)
-
-
-def counts_from_batch(
-    preds: Tensor, target: Tensor | None, sample_weight: Tensor | None, num_classes: int, ignore_index: int | None
+def checked_counts(
+    preds: Tensor, sample_weight: Tensor | None, num_classes: int, ignore_index: int | None
 ) -> ClassCounts:
-    """Return the counts of each class from decisions, or from a confusion matrix ``preds`` if ``target`` is None."""
-    if target is not None:
-        decisions = flatten_decisions(preds, target, num_classes, ignore_index, sample_weight)
-        raise_first(decisions.find_faults())
-        return count_classes(decisions)
+    """Return the counts of each class from a confusion matrix ``preds``."""
     if sample_weight is not None or ignore_index is not None:
         raise ValueError("sample_weight and ignore_index need a target: counts have no samples to weigh or ignore.")
     if preds.is_complex() or preds.dtype == torch.bool or preds.shape != (num_classes, num_classes):
@@ -132,12 +387,7 @@ def accuracy(
         >>> accuracy(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7500, dtype=torch.float64)
     """
-    return accuracy_from_counts(counts_from_batch(preds, target, sample_weight, num_classes, ignore_index))
-
-
-def accuracy_from_counts(counts: ClassCounts) -> Tensor:
-    """Return the accuracy, of shape (...), from the counts (..., C) of each class."""
-    return counts.right.sum(-1) / counts.true.sum(-1)
+    return Accuracy(num_classes, ignore_index)(preds, target, sample_weight)
 
 
 def class_error_rates(
@@ -161,12 +411,8 @@ def class_error_rates(
         >>> class_error_rates(torch.tensor([[3, 1], [0, 2]]), num_classes=2)
         tensor([0.2500, 0.0000], dtype=torch.float64)
     """
-    return class_error_rates_from_counts(counts_from_batch(preds, target, sample_weight, num_classes, ignore_index))
-
-
-def class_error_rates_from_counts(counts: ClassCounts) -> Tensor:
-    """Return the error rate of each class, (..., C), from the counts (..., C)."""
-    return 1 - counts.right / counts.true
+    rates: Tensor = ClassErrorRates(num_classes, ignore_index).of(preds, target, sample_weight)
+    return rates
 
 
 def macro_f1(
@@ -189,15 +435,7 @@ def macro_f1(
         >>> macro_f1(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7778, dtype=torch.float64)
     """
-    return macro_f1_from_counts(counts_from_batch(preds, target, sample_weight, num_classes, ignore_index))
-
-
-def macro_f1_from_counts(counts: ClassCounts) -> Tensor:
-    """Return the macro F1, of shape (...), from the counts (..., C) of each class."""
-    occurrences = counts.true + counts.predicted
-    occurs = occurrences > 0
-    per_class = 2 * counts.right / torch.where(occurs, occurrences, 1)
-    return per_class.sum(-1) / occurs.sum(-1)
+    return MacroF1(num_classes, ignore_index)(preds, target, sample_weight)
 
 
 def matthews_correlation(
@@ -226,17 +464,7 @@ def matthews_correlation(
         >>> matthews_correlation(torch.tensor([0, 1, 2, 0]), torch.tensor([0, 1, 2, 2]), num_classes=3)
         tensor(0.7000, dtype=torch.float64)
     """
-    return matthews_correlation_from_counts(counts_from_batch(preds, target, sample_weight, num_classes, ignore_index))
-
-
-def matthews_correlation_from_counts(counts: ClassCounts) -> Tensor:
-    """Return the Matthews correlation, of shape (...), from the counts (..., C) of each class."""
-    right, true, predicted = counts.counts.unbind(-2)
-    total = true.sum(-1)
-    covariance = right.sum(-1) * total - (true * predicted).sum(-1)
-    spread = (total**2 - true.square().sum(-1)) * (total**2 - predicted.square().sum(-1))
-    is_defined = spread > 0
-    return torch.where(is_defined, covariance / torch.where(is_defined, spread, 1.0).sqrt(), 0.0)
+    return MatthewsCorrelation(num_classes, ignore_index)(preds, target, sample_weight)
 
 
 def multiclass_quality_metrics(
@@ -292,43 +520,10 @@ def multiclass_quality_metrics(
         >>> print(*(f"{quality[name]:.3f}" for name in ("average_accuracy", "micro_fscore", "macro_fscore")))
         0.833 0.750 0.833
     """
-    check_quality_settings(beta, zero_division)
-    counts = counts_from_batch(preds, target, sample_weight, num_classes, ignore_index)
-    return quality_from_counts(counts, beta=beta, zero_division=zero_division)
-
-
-def quality_from_counts(counts: ClassCounts, *, beta: float, zero_division: float) -> dict[str, Tensor]:
-    """Return the metrics of `multiclass_quality_metrics` by name, (...) each, from the ``counts`` of each class."""
-    all_right, total = counts.right.sum(-1), counts.true.sum(-1)
-    accuracy = _divide(all_right, total, zero_division)
-    precision = _divide(counts.right, counts.predicted, zero_division).mean(-1)
-    recall = _divide(counts.right, counts.true, zero_division).mean(-1)
-    # A wrong sample is a false negative of its class and a false positive of another.
-    error_rate = 2 * (total - all_right) / (total * counts.right.shape[-1])
-    return {
-        "average_accuracy": 1 - error_rate,
-        "error_rate": error_rate,
-        "micro_precision": accuracy,
-        "micro_recall": accuracy,
-        "micro_fscore": _fscore(accuracy, accuracy, beta, zero_division),
-        "macro_precision": precision,
-        "macro_recall": recall,
-        "macro_fscore": _fscore(precision, recall, beta, zero_division),
-        "weighted_error_rate": 1 - accuracy,
-        "balanced_error_rate": 1 - recall,
-    }
-
-
-def check_quality_settings(beta: float, zero_division: float) -> None:
-    """Check that ``beta`` is finite and above 0, and that ``zero_division`` is NaN, 0 or 1."""
-    check_beta(beta)
-    check_zero_division(zero_division)
+    measure = MulticlassQualityMetrics(num_classes, ignore_index, beta, zero_division)
+    values: dict[str, Tensor] = measure.of(preds, target, sample_weight)
+    return values
 
 
 def _divide(numerator: Tensor, denominator: Tensor, zero_division: float) -> Tensor:
     return torch.where(denominator == 0, zero_division, numerator / denominator)
-
-
-def _fscore(precision: Tensor, recall: Tensor, beta: float, zero_division: float) -> Tensor:
-    zero_fscore = float("nan") if zero_division != zero_division else 0.0
-    return _divide((1 + beta**2) * precision * recall, beta**2 * precision + recall, zero_fscore)

@@ -1,5 +1,6 @@
 """Precision, recall and F score for soft labels in [0, 1], as from annotators who disagree, smoothing or mixup."""
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import torch
@@ -7,8 +8,9 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_beta, check_choice, check_zero_division, widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.inputs.soft_labels import SoftSamples, flatten_soft
+from mpcs_torch.functional.inputs.labels import Bins, WeightedSum
+from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples, flatten_soft
+from mpcs_torch.functional.measure import Measure, Sums
 
 SoftAverage = Literal["micro", "macro", "weighted", "none"]
 TNorm = Literal["minimum", "product", "lukasiewicz"]
@@ -28,25 +30,17 @@ class SoftSums(NamedTuple):
     """The sum of the sample weights, without ignored (sample, class) pairs."""
 
 
-def checked_sums(
-    preds: Tensor, target: Tensor, sample_weight: Tensor | None, ignore: Tensor | None, num_classes: int, t_norm: TNorm
+def soft_sums(
+    samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum", bins: Bins | None = None
 ) -> SoftSums:
-    """Validate predictions and soft labels, and return their weighted sums for each class."""
-    check_choice("t_norm", t_norm, TNorm)
-    samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
-    raise_first(samples.find_faults())
-    return soft_sums(samples, widest_float(samples.preds.device), t_norm)
-
-
-def soft_sums(samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum") -> SoftSums:
     """Return the weighted sums for each class, in ``dtype``, without synchronizing an accelerator."""
 
     def degrees(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
         predicted, actual = chunk.predicted, chunk.actual
         return _intersection(predicted, actual, t_norm, dtype), predicted, actual
 
-    shared, predicted, actual = samples.sums(degrees, dtype)
-    return SoftSums(shared, predicted, actual, samples.elements(dtype))
+    shared, predicted, actual = samples.sums(degrees, dtype, bins)
+    return SoftSums(shared, predicted, actual, samples.elements(dtype, bins))
 
 
 def _intersection(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Tensor:
@@ -79,6 +73,106 @@ def check_soft_settings(num_classes: int, average: str, zero_division: float) ->
         raise ValueError(f"num_classes must be at least 1, but got {num_classes}.")
     check_choice("average", average, SoftAverage)
     check_zero_division(zero_division)
+
+
+@dataclass(eq=False)
+class SoftMeasure(Measure[SoftSamples, Sums]):
+    """A measure of labels that are degrees of truth, from 0 to 1."""
+
+    value_rules = SOFT_RULES
+
+    @property
+    def classes(self) -> int | None:
+        """The number of classes that a batch must have; None for any number."""
+        return None
+
+    def rows(
+        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
+    ) -> SoftSamples:
+        """Flatten the predictions, labels, weights and ignored elements of a batch."""
+        return flatten_soft(preds, target, num_classes=self.classes, sample_weight=sample_weight, ignore=ignore)
+
+
+@dataclass(eq=False)
+class SoftScore(SoftMeasure[SoftSums]):
+    """A measure that is an F score of degrees of truth."""
+
+    num_classes: int
+    beta: float = 1.0
+    """The weight of recall in F: with 0, F is the precision; with infinity, it is the recall."""
+    average: SoftAverage = "micro"
+    zero_division: float = 0.0
+
+    sums_type = SoftSums
+    direction = "max"
+    limits = (0.0, 1.0)
+    interval_scale = "logit"
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_soft_settings(self.num_classes, self.average, self.zero_division)
+
+    @property
+    def classes(self) -> int:
+        """The number of classes."""
+        return self.num_classes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sums are by class."""
+        return (self.num_classes,)
+
+    def value(self, sums: SoftSums) -> Tensor:
+        """Return the F score of ``sums``."""
+        return score_from_sums(sums, beta=self.beta, average=self.average, zero_division=self.zero_division)
+
+    def averaged_classes(self, sums: SoftSums) -> Tensor | None:
+        """Return the sum of labels of each class if the value is a macro average, else None."""
+        return sums.actual if self.average == "macro" else None
+
+
+@dataclass(eq=False)
+class SoftFBeta(SoftScore):
+    """The measure of `soft_fbeta`, `soft_precision`, `soft_recall` and `soft_f1`."""
+
+    t_norm: TNorm = "minimum"
+
+    sums_settings = ("num_classes", "t_norm")
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_choice("t_norm", self.t_norm, TNorm)
+        super().__post_init__()
+
+    def sums(self, rows: SoftSamples, bins: Bins | None = None) -> Tensor:
+        """Return the sums of degrees of truth."""
+        return torch.cat(soft_sums(rows, widest_float(rows.preds.device), self.t_norm, bins), dim=-1)
+
+
+@dataclass(eq=False)
+class HardF1(SoftScore):
+    """The measure of `hard_f1`."""
+
+    threshold: float | Tensor = 0.5
+
+    sums_settings = ("num_classes", "threshold")
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        super().__post_init__()
+        check_threshold(self.threshold, self.num_classes)
+
+    def sums(self, rows: SoftSamples, bins: Bins | None = None) -> Tensor:
+        """Count the predictions above the threshold, the labels above 0.5, the samples with both, and all."""
+        wide = widest_float(rows.preds.device)
+        limit = self.threshold.to(rows.preds.device, wide) if isinstance(self.threshold, Tensor) else self.threshold
+
+        def thresholded(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
+            predicted, actual = chunk.predicted > limit, chunk.actual > HARD_LABEL
+            predicted = predicted if chunk.ignored is None else predicted & chunk.counted
+            return predicted & actual, predicted, actual
+
+        return torch.cat([*rows.sums(thresholded, wide, bins), rows.elements(wide, bins)], dim=-1)
 
 
 class SoftStatScores(NamedTuple):
@@ -116,8 +210,10 @@ def soft_stat_scores(
         >>> print(*(f"{name} {value.item():.1f}" for name, value in scores._asdict().items()))
         tp 1.1 fp 0.3 fn 0.1 tn 0.5
     """
-    check_soft_settings(num_classes, "none", 0.0)
-    sums = checked_sums(preds, target, sample_weight, ignore, num_classes, t_norm)
+    measure = SoftFBeta(num_classes, t_norm=t_norm)
+    samples = measure.rows(preds, target, sample_weight, ignore)
+    raise_first(samples.find_faults())
+    sums = measure.named(measure.sums(samples))
     # T(1 - p, 1 - y) = 1 - p - y + T(p, y) holds for all three T-norms.
     negatives = sums.elements - sums.predicted - sums.actual + sums.shared
     return SoftStatScores(sums.shared, sums.predicted - sums.shared, sums.actual - sums.shared, negatives)
@@ -125,20 +221,6 @@ def soft_stat_scores(
 
 HARD_LABEL = 0.5
 """The threshold of soft labels: a label above 0.5 counts as positive."""
-
-
-def hard_sums(samples: SoftSamples, threshold: float | Tensor) -> SoftSums:
-    """Count for each class the predictions above ``threshold``, the labels above 0.5, and the samples with both."""
-    wide = widest_float(samples.preds.device)
-    limit = threshold.to(samples.preds.device, wide) if isinstance(threshold, Tensor) else threshold
-
-    def thresholded(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
-        predicted, actual = chunk.predicted > limit, chunk.actual > HARD_LABEL
-        predicted = predicted if chunk.ignored is None else predicted & chunk.counted
-        return predicted & actual, predicted, actual
-
-    shared, predicted, actual = samples.sums(thresholded, wide)
-    return SoftSums(shared, predicted, actual, samples.elements(wide))
 
 
 def check_threshold(threshold: float | Tensor, num_classes: int) -> None:
@@ -237,7 +319,7 @@ def soft_precision(
         >>> soft_precision(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.7857, dtype=torch.float64)
     """
-    return _score(preds, target, sample_weight, ignore, num_classes, 0.0, average, zero_division, t_norm)
+    return SoftFBeta(num_classes, 0.0, average, zero_division, t_norm)(preds, target, sample_weight, ignore)
 
 
 def soft_recall(
@@ -260,7 +342,7 @@ def soft_recall(
         >>> soft_recall(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.9167, dtype=torch.float64)
     """
-    return _score(preds, target, sample_weight, ignore, num_classes, float("inf"), average, zero_division, t_norm)
+    return SoftFBeta(num_classes, float("inf"), average, zero_division, t_norm)(preds, target, sample_weight, ignore)
 
 
 def soft_f1(
@@ -283,7 +365,7 @@ def soft_f1(
         >>> soft_f1(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.8462, dtype=torch.float64)
     """
-    return _score(preds, target, sample_weight, ignore, num_classes, 1.0, average, zero_division, t_norm)
+    return SoftFBeta(num_classes, 1.0, average, zero_division, t_norm)(preds, target, sample_weight, ignore)
 
 
 def soft_fbeta(
@@ -335,7 +417,7 @@ def soft_fbeta(
         tensor(0.8871, dtype=torch.float64)
     """
     check_beta(beta)
-    return _score(preds, target, sample_weight, ignore, num_classes, beta, average, zero_division, t_norm)
+    return SoftFBeta(num_classes, beta, average, zero_division, t_norm)(preds, target, sample_weight, ignore)
 
 
 def hard_f1(
@@ -365,27 +447,7 @@ def hard_f1(
         >>> hard_f1(torch.tensor([0.9, 0.6, 0.1]), torch.tensor([1.0, 0.2, 0.0]), num_classes=1)
         tensor(0.6667, dtype=torch.float64)
     """
-    check_soft_settings(num_classes, average, zero_division)
-    check_threshold(threshold, num_classes)
-    samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=sample_weight, ignore=ignore)
-    raise_first(samples.find_faults())
-    return score_from_sums(hard_sums(samples, threshold), beta=1.0, average=average, zero_division=zero_division)
-
-
-def _score(
-    preds: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None,
-    ignore: Tensor | None,
-    num_classes: int,
-    beta: float,
-    average: SoftAverage,
-    zero_division: float,
-    t_norm: TNorm,
-) -> Tensor:
-    check_soft_settings(num_classes, average, zero_division)
-    sums = checked_sums(preds, target, sample_weight, ignore, num_classes, t_norm)
-    return score_from_sums(sums, beta=beta, average=average, zero_division=zero_division)
+    return HardF1(num_classes, 1.0, average, zero_division, threshold)(preds, target, sample_weight, ignore)
 
 
 def soft_kl_divergence(
@@ -416,25 +478,36 @@ def soft_kl_divergence(
         >>> soft_kl_divergence(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]))
         tensor(0.1491, dtype=torch.float64)
     """
-    check_epsilon(epsilon)
-    samples = flatten_soft(preds, target, num_classes=None, sample_weight=sample_weight, ignore=ignore)
-    raise_first(samples.find_faults())
-    sums = divergence_sums(samples, epsilon)
-    return sums.total / sums.weight
+    return SoftKLDivergence(epsilon)(preds, target, sample_weight, ignore)
 
 
-def divergence_sums(samples: SoftSamples, epsilon: float) -> WeightedSum:
-    """Sum the weighted divergences of predictions from labels, and the weights; do not wait for an accelerator."""
-    wide = widest_float(samples.preds.device)  # 1 - 1e-8 is 1 in float32
+@dataclass(eq=False)
+class SoftKLDivergence(SoftMeasure[WeightedSum]):
+    """The measure of `soft_kl_divergence`."""
 
-    def divergences(chunk: SoftSamples) -> tuple[Tensor]:
-        p, y = chunk.predicted.to(wide), chunk.actual.to(wide)
-        p = p.clamp(epsilon, 1 - epsilon) if epsilon else p
-        values = _divergence(p, y) + _divergence(1 - p, 1 - y)
-        return (values if chunk.ignored is None else torch.where(chunk.ignored, 0.0, values),)
+    epsilon: float = 0.0
 
-    (divergence,) = samples.sums(divergences, wide)
-    return WeightedSum(divergence.sum(-1), samples.elements(wide).sum(-1))
+    sums_type = WeightedSum
+    sums_settings = ("epsilon",)
+    interval_rule = "mean"
+    interval_scale = "log"
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_epsilon(self.epsilon)
+
+    def sums(self, rows: SoftSamples, bins: Bins | None = None) -> Tensor:
+        """Return the sum of divergences of all elements, and the sum of weights."""
+        wide = widest_float(rows.preds.device)  # 1 - 1e-8 is 1 in float32
+
+        def divergences(chunk: SoftSamples) -> tuple[Tensor]:
+            p, y = chunk.predicted.to(wide), chunk.actual.to(wide)
+            p = p.clamp(self.epsilon, 1 - self.epsilon) if self.epsilon else p
+            values = _divergence(p, y) + _divergence(1 - p, 1 - y)
+            return (values if chunk.ignored is None else torch.where(chunk.ignored, 0.0, values),)
+
+        (divergence,) = rows.sums(divergences, wide, bins)
+        return torch.stack([divergence.sum(-1), rows.elements(wide, bins).sum(-1)], dim=-1)
 
 
 def check_epsilon(epsilon: float) -> None:

@@ -6,15 +6,29 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.concern import coverage as measures
 from mpcs_torch.functional.concern.coverage import RiskCoverage, estimated_risks, risk_coverage_curve
-from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, dangerous_pair_mask
+from mpcs_torch.functional.concern.dangerous import dangerous_pair_mask
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale, sample_rules
 from mpcs_torch.metrics.base import SumMetric
-from mpcs_torch.metrics.concern.dangerous import SeverityMetric
+from mpcs_torch.metrics.measure_metric import MeasureMetric
 
 
-class Coverage(SeverityMetric):
+class _OfReferrals(MeasureMetric):
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        concern: ConcernSpec | None = None,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(self.of(num_classes, ignore_index, concern), validate_args, kwargs)
+
+
+class Coverage(_OfReferrals):
     """Compute the share of samples that are decided, not referred; in [0, 1], higher is better.
 
     Arguments are those of `mpcs_torch.functional.coverage`; for ``validate_args`` and errors see `Accuracy`.
@@ -26,25 +40,10 @@ class Coverage(SeverityMetric):
         tensor(0.7500, dtype=torch.float64)
     """
 
-    higher_is_better = True
-
-    def __init__(
-        self,
-        num_classes: int,
-        *,
-        concern: ConcernSpec | None = None,
-        ignore_index: int | None = None,
-        validate_args: bool = True,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(locals())
-
-    def ratio_from_sums(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the numbers of decided samples and of all samples."""
-        return sums.decided, sums.samples
+    of = measures.Coverage
 
 
-class SelectiveAccuracy(Coverage):
+class SelectiveAccuracy(_OfReferrals):
     """Compute the accuracy of the samples that are decided, not referred; higher is better.
 
     Arguments are those of `mpcs_torch.functional.selective_accuracy`; for ``validate_args`` and errors see `Accuracy`.
@@ -56,9 +55,7 @@ class SelectiveAccuracy(Coverage):
         tensor(0.6667, dtype=torch.float64)
     """
 
-    def ratio_from_sums(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the numbers of correct decisions and of decided samples."""
-        return sums.decided - sums.errors, sums.decided
+    of = measures.SelectiveAccuracy
 
 
 IGNORED = -1

@@ -1,66 +1,28 @@
 """Metrics of decisions, computed from the counts of each class, and ConfusionMatrix."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
-import torch
-from torch import Tensor
-
-from mpcs_torch.functional.inputs.checks import check_matrix_fits
-from mpcs_torch.functional.inputs.decisions import Decisions
-from mpcs_torch.functional.quality.scores import (
-    ClassCounts,
-    check_quality_settings,
-    class_error_rates_from_counts,
-    count_classes,
-    count_pairs,
-    macro_f1_from_counts,
-    matthews_correlation_from_counts,
-    quality_from_counts,
-)
-from mpcs_torch.metrics.additive import DecisionMetric, Scale
+from mpcs_torch.functional.quality import scores as measures
+from mpcs_torch.metrics.measure_metric import MeasureMetric
 
 
-class ClassCountMetric(DecisionMetric):
-    """Count the samples, decisions and correct decisions of each class.
-
-    In a `MetricCollection`, metrics with the same ``num_classes`` and ``ignore_index`` share the counts.
-    """
-
-    plot_upper_bound = 1.0
-    sums_type = ClassCounts
-    sum_samples = staticmethod(count_classes)
-    interval_scale: Scale = "logit"
-    row_bounds = (0, 1)
+class ClassCountMetric(MeasureMetric):
+    """The base of metrics of the counts of each class."""
 
     def __init__(
         self, num_classes: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
     ) -> None:
-        super().__init__(locals(), (3, num_classes))
-
-    def ratio_from_sums(self, sums: ClassCounts, whole: ClassCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
-        """Return the numbers of correct decisions and of samples, whose ratio is the accuracy."""
-        return sums.right.sum(-1), sums.true.sum(-1)
-
-    def averaged_classes(self, sums: ClassCounts) -> Tensor | None:
-        """Return the number of samples of each class; most subclasses are averages over classes."""
-        return sums.true
+        super().__init__(self.of(num_classes, ignore_index), validate_args, kwargs)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows the counts
         from mpcs_torch.plots.bars import class_bars
 
-        counts = self.sums()
+        counts = self.named_sums()
         mean = (counts.right.sum() / counts.true.sum()).item()
         return class_bars((counts.right / counts.true).tolist(), mean, title, ylabel="recall", on=on)
 
 
-class PairCounts(NamedTuple):
-    """The number of samples, or sum of their weights, of each pair of true class and decision."""
-
-    confusion: Tensor
-    """(..., C, C): one row for each true class, one column for each decision."""
-
-
-class ConfusionMatrix(DecisionMetric):
+class ConfusionMatrix(MeasureMetric):
     """Compute the confusion matrix of decisions: ``(C, C)``, float64, rows true classes, columns decisions.
 
     Entries are numbers of samples, or sums of their weights. Shapes and rules are those of
@@ -74,22 +36,12 @@ class ConfusionMatrix(DecisionMetric):
                 [0., 1.]], dtype=torch.float64)
     """
 
-    higher_is_better = None
-    sums_type = PairCounts
+    of = measures.ConfusionMatrix
 
     def __init__(
         self, num_classes: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
     ) -> None:
-        check_matrix_fits(num_classes, 8)
-        super().__init__(locals(), (num_classes, num_classes))
-
-    def sum_samples(self, samples: Decisions) -> PairCounts:
-        """Return the counts of all pairs of true class and decision."""
-        return PairCounts(count_pairs(samples))
-
-    def value_from_sums(self, sums: PairCounts) -> Tensor:
-        """Return the matrix: (..., C, C)."""
-        return sums.confusion
+        super().__init__(measures.ConfusionMatrix(num_classes, ignore_index), validate_args, kwargs)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # a title cannot show a matrix
         from mpcs_torch.plots.confusion import confusion_matrix
@@ -120,8 +72,7 @@ class Accuracy(ClassCountMetric):
         tensor(0.7500, dtype=torch.float64)
     """
 
-    higher_is_better = True
-    interval_rule = "bounded"
+    of = measures.Accuracy
 
 
 class ClassErrorRates(ClassCountMetric):
@@ -136,8 +87,7 @@ class ClassErrorRates(ClassCountMetric):
         tensor([0.0000, 0.0000, 0.5000], dtype=torch.float64)
     """
 
-    higher_is_better = False
-    value_from_sums = staticmethod(class_error_rates_from_counts)
+    of = measures.ClassErrorRates
 
 
 class MacroF1(ClassCountMetric):
@@ -153,8 +103,7 @@ class MacroF1(ClassCountMetric):
         tensor(0.7778, dtype=torch.float64)
     """
 
-    higher_is_better = True
-    value_from_sums = staticmethod(macro_f1_from_counts)
+    of = measures.MacroF1
 
 
 class MatthewsCorrelation(ClassCountMetric):
@@ -170,13 +119,7 @@ class MatthewsCorrelation(ClassCountMetric):
         tensor(0.7000, dtype=torch.float64)
     """
 
-    higher_is_better = True
-    value_from_sums = staticmethod(matthews_correlation_from_counts)
-    plot_lower_bound = -1.0
-    interval_scale = "atanh"
-
-    def averaged_classes(self, sums: ClassCounts) -> None:
-        """Return None, because the value is not an average over classes."""
+    of = measures.MatthewsCorrelation
 
 
 class MulticlassQualityMetrics(ClassCountMetric):
@@ -196,7 +139,7 @@ class MulticlassQualityMetrics(ClassCountMetric):
         0.8333
     """
 
-    higher_is_better: bool | None = None
+    of = measures.MulticlassQualityMetrics
 
     def __init__(
         self,
@@ -208,41 +151,10 @@ class MulticlassQualityMetrics(ClassCountMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_quality_settings(beta, zero_division)
-        super().__init__(num_classes, ignore_index=ignore_index, validate_args=validate_args, **kwargs)
-        self.beta, self.zero_division = beta, zero_division
-
-    def value_from_sums(self, sums: ClassCounts) -> Any:
-        """Return all quality metrics by name; from counts of shape (..., C), each has the shape (...)."""
-        return quality_from_counts(sums, beta=self.beta, zero_division=self.zero_division)
+        MeasureMetric.__init__(self, self.of(num_classes, ignore_index, beta, zero_division), validate_args, kwargs)
 
 
-class _OneQuality(MulticlassQualityMetrics):
-    """The base of metrics that compute only one of the quality metrics.
-
-    Arguments and errors are those of `MulticlassQualityMetrics`.
-    """
-
-    entry: str
-
-    def value_from_sums(self, sums: ClassCounts) -> Tensor:
-        """Return the quality metric with the name ``entry``."""
-        value: Tensor = super().value_from_sums(sums)[self.entry]
-        return value
-
-
-class _OfAccuracy(_OneQuality):
-    """The base of quality metrics that are functions of the accuracy (the share of right decisions)."""
-
-    interval_rule = "bounded"
-
-    def value_from_ratio(self, ratio: float, whole: ClassCounts) -> float:  # noqa: ARG002  # the same for any samples
-        """Return the value of the metric for the accuracy ``ratio``."""
-        counts = torch.eye(self.num_classes, dtype=torch.float64)[0]  # one sample, of class 0
-        return self.value_from_sums(ClassCounts(torch.stack([ratio * counts, counts, counts]))).item()
-
-
-class AverageAccuracy(_OfAccuracy):
+class AverageAccuracy(MulticlassQualityMetrics):
     """Compute the accuracy of each class against the rest, averaged over classes; in [0, 1], higher is better.
 
     This value is far above the share of right decisions (`Accuracy`). The mean recall of all classes, which
@@ -254,10 +166,10 @@ class AverageAccuracy(_OfAccuracy):
         tensor(0.8333, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "average_accuracy", True
+    of = measures.AverageAccuracy
 
 
-class ErrorRate(_OfAccuracy):
+class ErrorRate(MulticlassQualityMetrics):
     """Compute the mean one-vs-rest error rate of classes: 2 / C times the share of wrong decisions; lower is better.
 
     Example:
@@ -266,10 +178,10 @@ class ErrorRate(_OfAccuracy):
         tensor(0.1667, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "error_rate", False
+    of = measures.ErrorRate
 
 
-class MicroPrecision(_OfAccuracy):
+class MicroPrecision(MulticlassQualityMetrics):
     """Compute the precision over all classes together, which is the share of right decisions; higher is better.
 
     Example:
@@ -278,10 +190,10 @@ class MicroPrecision(_OfAccuracy):
         tensor(0.7500, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "micro_precision", True
+    of = measures.MicroPrecision
 
 
-class MicroRecall(_OfAccuracy):
+class MicroRecall(MulticlassQualityMetrics):
     """Compute the recall over all classes together, which is the share of right decisions; higher is better.
 
     Example:
@@ -290,10 +202,10 @@ class MicroRecall(_OfAccuracy):
         tensor(0.7500, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "micro_recall", True
+    of = measures.MicroRecall
 
 
-class MicroFScore(_OfAccuracy):
+class MicroFScore(MulticlassQualityMetrics):
     """Compute the F-score of micro precision and micro recall; higher is better.
 
     If all decisions are wrong, the value is ``zero_division`` (NaN by default); otherwise, it is that of torchmetrics.
@@ -304,10 +216,10 @@ class MicroFScore(_OfAccuracy):
         tensor(0.7500, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "micro_fscore", True
+    of = measures.MicroFScore
 
 
-class MacroPrecision(_OneQuality):
+class MacroPrecision(MulticlassQualityMetrics):
     """Compute the mean precision of all C classes; higher is better.
 
     The value is NaN if a class is never predicted; torchmetrics counts such a class as 0, or leaves it out.
@@ -318,10 +230,10 @@ class MacroPrecision(_OneQuality):
         tensor(0.8333, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "macro_precision", True
+    of = measures.MacroPrecision
 
 
-class MacroRecall(_OneQuality):
+class MacroRecall(MulticlassQualityMetrics):
     """Compute the mean recall of all C classes; higher is better.
 
     The value is NaN if a class never occurs; torchmetrics leaves such a class out.
@@ -332,10 +244,10 @@ class MacroRecall(_OneQuality):
         tensor(0.8333, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "macro_recall", True
+    of = measures.MacroRecall
 
 
-class MacroFScore(_OneQuality):
+class MacroFScore(MulticlassQualityMetrics):
     """Compute the F-score of macro precision and macro recall; higher is better.
 
     The value is not the mean F of all classes, which torchmetrics and scikit-learn call macro F (`MacroF1`).
@@ -346,10 +258,10 @@ class MacroFScore(_OneQuality):
         tensor(0.8333, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "macro_fscore", True
+    of = measures.MacroFScore
 
 
-class WeightedErrorRate(_OfAccuracy):
+class WeightedErrorRate(MulticlassQualityMetrics):
     """Compute the share of wrong decisions; lower is better.
 
     Example:
@@ -358,10 +270,10 @@ class WeightedErrorRate(_OfAccuracy):
         tensor(0.2500, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "weighted_error_rate", False
+    of = measures.WeightedErrorRate
 
 
-class BalancedErrorRate(_OneQuality):
+class BalancedErrorRate(MulticlassQualityMetrics):
     """Compute the balanced error rate, the mean of the classes' error rates; lower is better.
 
     Example:
@@ -370,4 +282,4 @@ class BalancedErrorRate(_OneQuality):
         tensor(0.1667, dtype=torch.float64)
     """
 
-    entry, higher_is_better = "balanced_error_rate", False
+    of = measures.BalancedErrorRate

@@ -1,84 +1,38 @@
 """Soft precision, recall, F and divergence, and HardF1: the Metrics of the functions of the same names."""
 
-from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.checks import check_beta, check_choice, widest_float
-from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples, flatten_soft
-from mpcs_torch.functional.soft.scores import (
-    SoftAverage,
-    SoftSums,
-    TNorm,
-    check_epsilon,
-    check_soft_settings,
-    check_threshold,
-    divergence_sums,
-    hard_sums,
-    score_from_sums,
-    soft_sums,
-)
-from mpcs_torch.metrics.additive import AdditiveMetric
+from mpcs_torch.functional.inputs.checks import check_beta
+from mpcs_torch.functional.soft import scores as measures
+from mpcs_torch.functional.soft.scores import SoftAverage, TNorm
+from mpcs_torch.metrics.measure_metric import MeasureMetric
 
 
-class SoftMetric(AdditiveMetric):
-    """The base of metrics that are functions of sums over elements; labels are degrees of truth, from 0 to 1."""
-
-    num_classes: int | None = None
-    """The number of classes that a batch must have; None for any number."""
-
-    def samples_from_batch(
-        self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
-    ) -> SoftSamples:
-        """Flatten the predictions, labels, weights and ignored elements of a batch."""
-        preds, target = detached(preds), detached(target, "target")
-        return flatten_soft(preds, target, num_classes=self.num_classes, sample_weight=sample_weight, ignore=ignore)
+class SoftMetric(MeasureMetric):
+    """The base of metrics whose labels are degrees of truth, from 0 to 1."""
 
     def update(
         self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None, ignore: Tensor | None = None
     ) -> None:
         """Add a batch: preds, target and ignore (N,), (N, C) or (N, C, ...), sample_weight (N,) or (N, ...)."""
-        samples = self.samples_from_batch(preds, target, sample_weight, ignore)
-        self.admit(samples.find_faults)
-        self.add(**self.sum_samples(samples)._asdict())
+        self.add_rows(preds, detached(target, "target"), sample_weight, ignore)
 
 
 class SoftScore(SoftMetric):
-    """The base of F scores that are computed from sums of degrees of truth."""
+    """The base of F scores of degrees of truth."""
 
-    higher_is_better = True
-    plot_upper_bound = 1.0
-
-    sums_type = SoftSums
-    interval_scale = "logit"
-
-    beta: float
-    """The weight of recall in F: with 0, F is the precision; with infinity, it is the recall."""
-
-    def __init__(self, arguments: Mapping[str, Any], state_settings: Sequence[str]) -> None:
-        check_soft_settings(arguments["num_classes"], arguments["average"], arguments["zero_division"])
-        check_choice("t_norm", arguments.get("t_norm", "minimum"), TNorm)
-        shape = (arguments["num_classes"],)
-        super().__init__(arguments, value_rules=SOFT_RULES, state_settings=state_settings, shape=shape)
-
-    def value_from_sums(self, sums: SoftSums, average: SoftAverage | None = None) -> Tensor:
-        """Return the F score of ``sums``; ``average`` None stands for the setting of the metric."""
-        return score_from_sums(sums, beta=self.beta, average=average or self.average, zero_division=self.zero_division)
-
-    def averaged_classes(self, sums: SoftSums) -> Tensor | None:
-        """Return the sum of labels of each class if the value is a macro average, else None."""
-        return sums.actual if self.average == "macro" else None
+    measure: measures.SoftScore
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # may be a value for each class
         from mpcs_torch.plots.bars import class_bars
 
-        average: SoftAverage = "macro" if self.average == "none" else self.average
-        mean = self.value_from_sums(self.sums(), average).item()
-        scores = self.value_from_sums(self.sums(), "none").tolist()
-        return class_bars(scores, mean, title, ylabel="value", mean_label=f"{average} average", on=on)
+        average: SoftAverage = "macro" if self.measure.average == "none" else self.measure.average
+        mean, scores = (replace(self.measure, average=each).value(self.named_sums()) for each in (average, "none"))
+        return class_bars(scores.tolist(), mean.item(), title, ylabel="value", mean_label=f"{average} average", on=on)
 
 
 class SoftFBeta(SoftScore):
@@ -93,6 +47,8 @@ class SoftFBeta(SoftScore):
         tensor(0.8871, dtype=torch.float64)
     """
 
+    of = measures.SoftFBeta
+
     def __init__(
         self,
         num_classes: int,
@@ -105,14 +61,13 @@ class SoftFBeta(SoftScore):
         **kwargs: Any,
     ) -> None:
         check_beta(beta)
-        super().__init__(locals(), ("num_classes", "t_norm"))
-
-    def sum_samples(self, samples: SoftSamples) -> SoftSums:
-        """Return the sums of a batch, by class."""
-        return soft_sums(samples, widest_float(samples.preds.device), self.t_norm)
+        super().__init__(measures.SoftFBeta(num_classes, beta, average, zero_division, t_norm), validate_args, kwargs)
 
 
-class _FixedBeta(SoftFBeta):
+class _FixedBeta(SoftScore):
+    of = measures.SoftFBeta
+    beta: float
+
     def __init__(
         self,
         num_classes: int,
@@ -123,7 +78,8 @@ class _FixedBeta(SoftFBeta):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        SoftScore.__init__(self, locals(), ("num_classes", "t_norm"))
+        measure = measures.SoftFBeta(num_classes, self.beta, average, zero_division, t_norm)
+        super().__init__(measure, validate_args, kwargs)
 
 
 class SoftF1(_FixedBeta):
@@ -184,7 +140,7 @@ class HardF1(SoftScore):
         tensor(0.6667, dtype=torch.float64)
     """
 
-    beta = 1.0
+    of = measures.HardF1
 
     def __init__(
         self,
@@ -196,12 +152,8 @@ class HardF1(SoftScore):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_threshold(threshold, num_classes)
-        super().__init__(locals(), ("num_classes", "threshold"))
-
-    def sum_samples(self, samples: SoftSamples) -> SoftSums:
-        """Return the sums of a batch, by class."""
-        return hard_sums(samples, self.threshold)
+        measure = measures.HardF1(num_classes, 1.0, average, zero_division, threshold)
+        super().__init__(measure, validate_args, kwargs)
 
 
 class SoftKLDivergence(SoftMetric):
@@ -217,14 +169,7 @@ class SoftKLDivergence(SoftMetric):
         tensor(0.1491, dtype=torch.float64)
     """
 
-    sums_type = WeightedSum
-    interval_rule = "mean"
-    interval_scale = "log"
+    of = measures.SoftKLDivergence
 
     def __init__(self, *, epsilon: float = 0.0, validate_args: bool = True, **kwargs: Any) -> None:
-        check_epsilon(epsilon)
-        super().__init__(locals(), value_rules=SOFT_RULES)
-
-    def sum_samples(self, samples: SoftSamples) -> WeightedSum:
-        """Return the sum of divergences and the sum of weights."""
-        return divergence_sums(samples, self.epsilon)
+        super().__init__(measures.SoftKLDivergence(epsilon), validate_args, kwargs)

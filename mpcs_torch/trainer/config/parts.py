@@ -18,12 +18,11 @@ from pydantic import (
     model_serializer,
     model_validator,
 )
-from torchmetrics import Metric
 
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.packaged import import_attribute
-from mpcs_torch.metrics.register import BY_NAME, MetricEntry, Takes, accepted_settings, entry_of_path
+from mpcs_torch.metrics.register import BY_NAME, MetricEntry, Takes, entry_of_path
 
 
 def _number(value: object) -> object:
@@ -203,7 +202,7 @@ class MetricConfig(Section):
             if value.get("metric") is not None:
                 raise ValueError("must have one of the keys metric and path")
             entry = entry_of_path(value["path"])
-            _check_settings(entry.metric, value)
+            _check_settings(entry, value)
             return {**value, "direction": value.get("direction") or entry.direction}
         registered = value.get("metric") or value["name"]
         usable = [name for name, entry in BY_NAME.items() if entry.takes_classes]
@@ -214,7 +213,7 @@ class MetricConfig(Section):
             raise ValueError(f"{registered} takes {taken}, but the data of a run have one class for each sample")
         if value.keys() & {"takes", "direction"}:
             raise ValueError(f"takes and direction must come with a path; {registered} has its own")
-        _check_settings(BY_NAME[registered].metric, value)
+        _check_settings(BY_NAME[registered], value)
         return value
 
     @model_serializer(mode="wrap")
@@ -232,9 +231,9 @@ class MetricConfig(Section):
         return replace(entry, name=self.name, settings={**entry.settings, **(self.model_extra or {})})
 
 
-def _check_settings(metric: type[Metric], value: dict[str, Any]) -> None:
-    allowed = accepted_settings(metric) - set(FILLED_IN)
+def _check_settings(entry: MetricEntry, value: dict[str, Any]) -> None:
+    allowed = entry.accepted_settings - set(FILLED_IN)
     unknown = [key for key in value if key not in allowed and key not in MetricConfig.model_fields]
     if unknown:
         names = shown(", ".join(map(str, unknown)))
-        raise ValueError(f"{names}: unknown; the settings of {metric.__name__} are {', '.join(sorted(allowed))}")
+        raise ValueError(f"{names}: unknown; the settings of {entry.name} are {', '.join(sorted(allowed))}")

@@ -9,10 +9,10 @@ import torch
 from scipy.stats import norm
 
 from mpcs_torch.functional import Comparison, PairedDifference, holm_adjusted, mcnemar_test, summarize_comparisons
-from mpcs_torch.functional.comparison.significance import Measure, with_verdicts
+from mpcs_torch.functional.comparison.significance import ComparedBy, with_verdicts
 
 
-def compared(measure: Measure, wrong: dict[str, torch.Tensor]) -> list[Comparison]:
+def compared(measure: ComparedBy, wrong: dict[str, torch.Tensor]) -> list[Comparison]:
     """Compare systems by the share of samples that they got wrong."""
     rows = []
     for (a, one), (b, other) in combinations(wrong.items(), 2):
@@ -23,7 +23,7 @@ def compared(measure: Measure, wrong: dict[str, torch.Tensor]) -> list[Compariso
     return with_verdicts(rows, 0.95)
 
 
-RATE = Measure("error rate", is_rate=True)
+RATE = ComparedBy("error rate", is_rate=True)
 
 
 @pytest.mark.parametrize(("errors", "better"), [(6, None), (20, "A")], ids=["only one p-value", "adjusted, too"])
@@ -54,8 +54,8 @@ def test_a_winner_is_named_by_the_adjusted_p_value(errors: int, better: str | No
     assert upside_down.better == "A"
 
 
-EER = Measure("EER", is_rate=True)
-AREA = Measure("area under the ROC", lower_is_better=False)
+EER = ComparedBy("EER", is_rate=True)
+AREA = ComparedBy("area under the ROC", lower_is_better=False)
 
 
 @pytest.mark.parametrize(
@@ -133,27 +133,27 @@ AREA = Measure("area under the ROC", lower_is_better=False)
             "B has a higher area under the ROC than A: 1 against 0, a difference of 1 (95 % interval 0.9 to 1).",
         ),
         (
-            Measure("Cllr"),
+            ComparedBy("Cllr"),
             PairedDifference(0.5, torch.inf, torch.inf, -torch.inf, torch.inf, 1.0),
             1.0,
             "The data do not show a difference in Cllr between A and B: 0.5 against inf.",
         ),
         (
-            Measure("actual cost, p = 0.5"),
+            ComparedBy("actual cost, p = 0.5"),
             PairedDifference(0.5, torch.inf, torch.inf, -torch.inf, torch.inf, 1.0),
             1.0,
             "The data do not show a difference in actual cost, p = 0.5, between A and B: 0.5 against inf.",
         ),
     ],
 )
-def test_verdicts_are_sentences(measure: Measure, found: PairedDifference, p_value: float, sentence: str) -> None:
+def test_verdicts_are_sentences(measure: ComparedBy, found: PairedDifference, p_value: float, sentence: str) -> None:
     assert Comparison("A", "B", measure, found, p_value, 6, 0.05).verdict == sentence
 
 
 @pytest.mark.parametrize("comparisons", [1, 5])
 def test_the_difference_that_is_named_is_shown_in_nine_of_ten_samples(comparisons: int) -> None:
     paired = PairedDifference(1.0, 1.1, 0.1, -1.86, 2.06, 0.9)
-    told = Comparison("A", "B", Measure("cost"), paired, 0.9, comparisons, 0.05).verdict
+    told = Comparison("A", "B", ComparedBy("cost"), paired, 0.9, comparisons, 0.05).verdict
     named = float(re.search(r"One of about (\S+) would have been shown with a chance of 9 in 10", told)[1])  # type: ignore[index]
     drawn = named + np.random.default_rng(0).normal(size=20_000)  # intervals of half width 1.96 have this spread
     p_values = 2 * norm.sf(np.abs(drawn))

@@ -67,7 +67,7 @@ def test_a_model_that_holds_such_a_metric_trains_in_several_processes(tmp_path: 
             torch.nn.functional.cross_entropy(logits, target).backward()
             model.metric.update(logits.detach(), target)
         assert model.metric.update_count == 2
-        assert model.metric.concern.is_sparse
+        assert model.metric.weights.is_sparse
 
     assert succeeded(forked_world(tmp_path, 2, train))
 

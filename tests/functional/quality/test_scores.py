@@ -24,12 +24,7 @@ from mpcs_torch.functional import (
     matthews_correlation,
     multiclass_quality_metrics,
 )
-from mpcs_torch.functional.quality.scores import (
-    accuracy_from_counts,
-    class_counts,
-    macro_f1_from_counts,
-    matthews_correlation_from_counts,
-)
+from mpcs_torch.functional.quality import scores as measures
 from tests.metrics.batches import CLASSES, random_batch
 
 SAMPLES = st.integers(2, 5).flatmap(
@@ -95,16 +90,16 @@ def test_scores_are_bit_for_bit_those_in_records_of_training_runs() -> None:
     logits = 3 * torch.randn(5000, 10, generator=generator)
     target = torch.randint(0, 10, (5000,), generator=generator)
     confusion = confusion_matrix(logits, target, num_classes=10)
-    for kind, function, kernel, formula in (
-        (metrics.Accuracy, accuracy, accuracy_from_counts, share_of_right),
-        (metrics.MacroF1, macro_f1, macro_f1_from_counts, mean_f1),
-        (metrics.MatthewsCorrelation, matthews_correlation, matthews_correlation_from_counts, correlation),
+    for kind, function, measure, formula in (
+        (metrics.Accuracy, accuracy, measures.Accuracy, share_of_right),
+        (metrics.MacroF1, macro_f1, measures.MacroF1, mean_f1),
+        (metrics.MatthewsCorrelation, matthews_correlation, measures.MatthewsCorrelation, correlation),
     ):
         metric = kind(10)
         metric.update(logits.argmax(dim=1), target)
         assert metric.compute().item() == formula(confusion)
         assert function(logits, target, num_classes=10).item() == formula(confusion)
-        assert kernel(class_counts(confusion)).item() == formula(confusion)
+        assert measure(10).of(confusion, None).item() == formula(confusion)
 
 
 def test_nan_scores_of_a_diverged_run_raise_nothing_without_checks() -> None:
@@ -121,7 +116,7 @@ def test_metrics_of_one_collection_share_the_counts() -> None:
     collection.update(*random_batch(30, 0))
     collection.update(*random_batch(30, 1))
     assert len(collection.compute_groups) == 1
-    assert all(metric.sums().true.sum() == 60 for metric in collection.values())
+    assert all(metric.named_sums().true.sum() == 60 for metric in collection.values())
 
 
 def test_scores_without_samples_are_nan_or_0() -> None:

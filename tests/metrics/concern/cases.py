@@ -7,13 +7,9 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.functional.concern.coverage import estimated_risks
-from mpcs_torch.functional.concern.dangerous import count_dangerous, severity_matrix
-from mpcs_torch.functional.concern.expected_concern import decide, flatten_costs, sum_costs, sum_row_costs
-from mpcs_torch.functional.concern.mpcs import pattern_scores
-from mpcs_torch.functional.inputs.decisions import Decisions, flatten_decisions
 from mpcs_torch.metrics import Coverage, RiskCoverageArea, RowCost, SelectiveAccuracy, SoftKLDivergence
 from mpcs_torch.metrics.base import SumMetric
-from tests.metrics.batches import CERTAIN, CLASSES, HARD, decided, flat, random_batch
+from tests.metrics.batches import CERTAIN, CLASSES, HARD, flat, random_batch
 from tests.metrics.case import Batch, MetricCase
 from tests.oracles import algorithm_1
 
@@ -31,10 +27,6 @@ def referring_batch(size: int, seed: int) -> Batch:
 def decided_accuracy(decisions: Tensor, target: Tensor) -> float:
     decided = [(one, true) for one, true in zip(decisions.tolist(), target.tolist(), strict=True) if one >= 0]
     return sum(one == true for one, true in decided) / len(decided)
-
-
-def referring(decisions: Tensor, target: Tensor) -> Decisions:
-    return flatten_decisions(decisions, target, num_classes=CLASSES, ignore_index=None, sample_weight=None, further=1)
 
 
 REFERRING = replace(
@@ -118,7 +110,6 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: MetaPatternConcernScore(CLASSES, k=3, t=20),
         agreeing_batch=CERTAIN,
         oracle=mpcs_oracle,
-        core=lambda logits, target: pattern_scores(flat(logits, target), k=3, t=20, concern=CONCERN.matrix()),
         fed=HARD,
     ),
     DangerousErrors: MetricCase(
@@ -127,7 +118,6 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: DangerousErrors(CLASSES),
         agreeing_batch=CERTAIN,
         oracle=dangerous_oracle,
-        core=lambda logits, target: count_dangerous(decided(logits, target), severity_matrix(CONCERN, CLASSES)),
         fed=HARD,
     ),
     Coverage: MetricCase(
@@ -136,7 +126,6 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: Coverage(CLASSES, ignore_index=0),
         agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
         oracle=lambda batch: {"": sum(decision >= 0 for decision in batch[0].tolist()) / len(batch[0])},
-        core=lambda decisions, target: count_dangerous(referring(decisions, target), severity_matrix(None, CLASSES)),
         fed=REFERRING,
     ),
     SelectiveAccuracy: MetricCase(
@@ -145,7 +134,6 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: SelectiveAccuracy(CLASSES, ignore_index=0),
         agreeing_batch=(torch.tensor([1, -1]), torch.tensor([1, 2])),
         oracle=lambda batch: {"": decided_accuracy(*batch)},
-        core=lambda decisions, target: count_dangerous(referring(decisions, target), severity_matrix(None, CLASSES)),
         fed=REFERRING,
     ),
     RiskCoverageArea: MetricCase(
@@ -154,7 +142,7 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: RiskCoverageArea(CLASSES),
         agreeing_batch=CERTAIN,
         oracle=risk_coverage_oracle,
-        core=lambda logits, target: estimated_risks(flat(logits, target), CONCERN.dangerous_pairs()),
+        given_core=lambda logits, target: estimated_risks(flat(logits, target), CONCERN.dangerous_pairs()),
         fed=HARD,
     ),
     RowCost: MetricCase(
@@ -163,7 +151,6 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: RowCost(CLASSES, regret=True),
         agreeing_batch=(torch.eye(CLASSES), 1 - torch.eye(CLASSES)),
         oracle=row_cost_oracle,
-        core=lambda logits, costs: sum_row_costs(flatten_costs(logits, costs, num_classes=CLASSES, sample_weight=None)),
         fed=COSTED,
         make_stranger=lambda: SoftKLDivergence(validate_args=False),  # the mean cost and the regret share their sums
     ),
@@ -173,19 +160,6 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: ExpectedConcern(CLASSES, concern=CONCERN),
         agreeing_batch=(torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]), torch.tensor([0, 1])),
         oracle=expected_concern_oracle,
-        core=lambda logits, target: sum_costs(
-            decide(
-                logits,
-                target,
-                concern=CONCERN.matrix(),
-                decision="least_concern",
-                from_logits=True,
-                ratio=None,
-                ignore_index=None,
-                sample_weight=None,
-            ),
-            CONCERN.matrix(),
-        ),
         fed=HARD,
     ),
 }

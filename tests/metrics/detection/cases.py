@@ -62,7 +62,7 @@ def detection_case(
         make_other=make_other,
         agreeing_batch=(torch.tensor([-9.0, 9.0]), torch.tensor([0, 1])),
         oracle=lambda batch: oracle(batch[0].tolist(), batch[1].bool().tolist()),
-        core=lambda s, y: flatten_trials(s, y, num_classes=None, ignore_index=None)[:2],
+        given_core=lambda s, y: flatten_trials(s, y, num_classes=None, ignore_index=None)[:2],
         fed=DETECTIONS,
         make_stranger=lambda: type(make())(*_settings_of(make()), ignore_index=7),
     )
@@ -92,7 +92,7 @@ def class_case(
         make_other=lambda: kind(CLASSES, average="micro", ignore_index=3),
         agreeing_batch=(9 * torch.eye(CLASSES)[:3] - 4, torch.arange(3)),
         oracle=micro,
-        core=lambda s, y: flatten_trials(s, y, num_classes=CLASSES, ignore_index=None)[:2],
+        given_core=lambda s, y: flatten_trials(s, y, num_classes=CLASSES, ignore_index=None)[:2],
         fed=CLASS_SCORES,
     )
 

@@ -1,14 +1,12 @@
 """The cases of the probability family."""
 
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import torch
 
 from mpcs_torch import metrics
 from mpcs_torch.functional.probability.probability_accuracy import count_probabilities
-from mpcs_torch.functional.probability.scores import log_loss, power_of_true_class, squared_error
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import (
     CERTAIN,
@@ -16,7 +14,6 @@ from tests.metrics.batches import (
     HARD,
     PROBABILITIES,
     WIDE,
-    termed,
 )
 from tests.metrics.case import Batch, MetricCase
 from tests.oracles import naive
@@ -36,9 +33,6 @@ def mean_case(kind: type[SumMetric], power: float) -> MetricCase:
         make_other=lambda: kind(CLASSES, epsilon=0.2),
         agreeing_batch=(CERTAIN[0].double(), CERTAIN[1]),
         oracle=oracle,
-        core=lambda logits, target: termed(
-            partial(power_of_true_class, power=power, epsilon=0.005), logits, target
-        ).summed(),
         fed=WIDE,
     )
 
@@ -58,7 +52,7 @@ def probability_case(cells: int | None, *, from_logits: bool = True) -> MetricCa
         make_other=lambda: metrics.ProbabilityAccuracy(CLASSES, n_bins=2, **options),
         agreeing_batch=(logits if from_logits else logits.softmax(1), target),
         oracle=oracle,
-        core=lambda scores, labels: count_probabilities(scores.softmax(1), labels, labels >= 0, 1000),
+        given_core=lambda scores, labels: count_probabilities(scores.softmax(1), labels, labels >= 0, 1000),
         fed=WIDE if from_logits else PROBABILITIES,
         make_stranger=lambda: metrics.ProbabilityAccuracy(CLASSES, epsilon=0.1, **options),  # others share the states
     )
@@ -78,7 +72,6 @@ def entropy_case(*, normalized: bool) -> MetricCase:
         make_other=lambda: metrics.CrossEntropy(CLASSES, normalized=normalized, ignore_index=3),
         agreeing_batch=(torch.eye(CLASSES)[:3].log_softmax(1), torch.arange(3)),
         oracle=lambda batch: {"": naive.cross_entropy(batch[0].softmax(1).tolist(), batch[1].tolist())},
-        core=lambda scores, target: termed(log_loss, scores, target, "log_probs" if normalized else "logits").summed(),
         fed=replace(HARD, draw=draw, bad=(uniform, torch.tensor([0, CLASSES]))) if normalized else WIDE,
     )
 
@@ -94,7 +87,6 @@ PROBABILITY: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: metrics.BrierScore(CLASSES, over_classes="mean"),
         agreeing_batch=(100 * torch.eye(CLASSES), torch.arange(CLASSES)),
         oracle=lambda batch: {"": naive.brier_score(batch[0].softmax(1).tolist(), batch[1].tolist())},
-        core=lambda logits, target: termed(squared_error, logits, target).summed(),
         fed=WIDE,
         make_stranger=lambda: metrics.BrierScore(CLASSES, ignore_index=3),  # the other one shares the states
     ),

@@ -5,9 +5,8 @@ from collections import Counter
 import torch
 
 from mpcs_torch import metrics
-from mpcs_torch.functional.quality.scores import count_classes, count_pairs
 from mpcs_torch.metrics.base import SumMetric
-from tests.metrics.batches import CLASSES, HARD, decided
+from tests.metrics.batches import CLASSES, HARD
 from tests.metrics.case import Batch, MetricCase
 from tests.oracles import naive
 
@@ -29,14 +28,12 @@ def quality_case(kind: type[SumMetric], name: str | None, higher_is_better: bool
             return {str(i): pairs[divmod(i, CLASSES)] for i in range(CLASSES**2)}
         return {entry: values[entry] for entry in naive.ONEDAL} if name is None else {"": values[name]}
 
-    count = count_pairs if kind is metrics.ConfusionMatrix else count_classes
     return MetricCase(
         make=lambda **settings: kind(CLASSES, **options, **settings),
         higher_is_better=higher_is_better,
         make_other=lambda: kind(CLASSES, **options, ignore_index=3),
         agreeing_batch=(torch.eye(CLASSES)[:3], torch.arange(3)),
         oracle=oracle,
-        core=lambda logits, target: torch.utils._pytree.tree_leaves(count(decided(logits, target))),
         fed=HARD,
     )
 

@@ -6,9 +6,8 @@ from typing import Any
 import torch
 
 from mpcs_torch import metrics
-from mpcs_torch.functional.soft.scores import divergence_sums, hard_sums, soft_sums
 from mpcs_torch.metrics.base import SumMetric
-from tests.metrics.batches import CLASSES, SOFT, flat_soft, soft_batch
+from tests.metrics.batches import CLASSES, SOFT, soft_batch
 from tests.metrics.case import Batch, MetricCase
 from tests.oracles import naive
 
@@ -21,7 +20,6 @@ def soft_case(kind: type[SumMetric], beta: float, options: dict[str, Any] | None
         make_other=lambda: kind(CLASSES, **(options or {})),
         agreeing_batch=(torch.eye(CLASSES), torch.eye(CLASSES)),
         oracle=lambda batch: {"": naive.macro_soft_fbeta(batch[0].tolist(), batch[1].tolist(), beta)},
-        core=lambda p, y: soft_sums(flat_soft(p, y), torch.float64),
         fed=SOFT,
         make_stranger=metrics.SoftKLDivergence,  # soft scores share their sums
     )
@@ -44,7 +42,6 @@ SOFT_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: metrics.HardF1(CLASSES, average="macro", threshold=0.2),
         agreeing_batch=(torch.eye(CLASSES), torch.eye(CLASSES)),
         oracle=lambda batch: {"": naive.macro_hard_f1(batch[0].tolist(), batch[1].tolist(), 0.5)},
-        core=lambda p, y: hard_sums(flat_soft(p, y), 0.5),
         fed=replace(SOFT, draw=close_batch),
         make_stranger=lambda: metrics.SoftF1(CLASSES),
     ),
@@ -54,7 +51,6 @@ SOFT_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: metrics.SoftKLDivergence(epsilon=0.1),
         agreeing_batch=(torch.full((1, CLASSES), 0.25), torch.full((1, CLASSES), 0.5)),
         oracle=lambda batch: {"": naive.soft_kl_divergence(batch[0].tolist(), batch[1].tolist())},
-        core=lambda p, y: divergence_sums(flat_soft(p, y), epsilon=0.0),
         fed=SOFT,
     ),
 }

@@ -1,0 +1,114 @@
+"""The area under the ROC of classes against the rest, as a measure of ranks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.inputs.checks import check_num_classes
+from mpcs_torch.functional.measure import Direction
+
+
+class RankedRows(NamedTuple):
+    """What a measure of ranks keeps of N rows."""
+
+    scores: Tensor
+    """(N, S): the score of each row for each class or group of classes."""
+    labels: Tensor
+    """(N,), int64: the column in ``scores`` of each row's true class; S if it is none of them."""
+    weights: Tensor
+    """(N,): the weights of rows."""
+
+    def at(self, rows: Tensor) -> "RankedRows":
+        """Return the rows at these places."""
+        return RankedRows(*(column[rows] for column in self))
+
+    @classmethod
+    def joined(cls, parts: Sequence["RankedRows"]) -> "RankedRows":
+        """Return all rows together."""
+        return cls(*(torch.cat(columns) for columns in zip(*parts, strict=True)))
+
+
+@dataclass(eq=False)
+class RocArea:
+    """The area under the ROC of a group of classes against the rest, or the mean over all classes.
+
+    The area of a class is the probability that a row of the class has a higher score than a row of another class; a tie
+    counts 1/2. The score for a group is the sum of the probabilities of its classes. The mean is over the classes that
+    occur; it equals scikit-learn's ``roc_auc_score(multi_class="ovr", average="macro")``. The value is NaN if no class,
+    or a single class, occurs.
+    """
+
+    num_classes: int
+    classes: Sequence[int] = ()
+    """The indices of the classes of the group; empty for the mean over all classes."""
+
+    direction: ClassVar[Direction] = "max"
+    limits: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        """Check the number of classes."""
+        check_num_classes(self.num_classes)
+
+    def rows(self, probs: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RankedRows:
+        """Return what to keep of rows with probabilities (N, C), labels (N,) and weights (N,)."""
+        weights = torch.ones_like(target, dtype=torch.float64) if sample_weight is None else sample_weight.double()
+        if not self.classes:
+            return RankedRows(probs.double(), target, weights)
+        is_in = torch.isin(target, torch.tensor(self.classes, device=target.device))
+        return RankedRows(probs[:, list(self.classes)].double().sum(1, keepdim=True), (~is_in).long(), weights)
+
+    def value(self, rows: RankedRows) -> Tensor:
+        """Return the area, or the mean area: a float64 scalar."""
+        areas = [1 - each.of_group.mean for each in self.misranked(rows)]
+        return torch.stack(areas).mean() if areas else torch.tensor(torch.nan, dtype=torch.float64)
+
+    def misranked(self, rows: RankedRows) -> list["Misranked"]:
+        """Return the wrong comparisons for each class that occurs beside others, or for the group."""
+        columns = [(rows.scores[:, place], rows.labels == place) for place in range(rows.scores.shape[1])]
+        return [
+            misranked(scores, is_in, rows.weights)
+            for scores, is_in in columns
+            if bool((rows.weights[is_in] > 0).any() and (rows.weights[~is_in] > 0).any())
+        ]
+
+
+class Shares(NamedTuple):
+    """The share of wrong comparisons of each row of one kind: the rows of a group, or those outside of it."""
+
+    places: Tensor
+    """(n,), int64: the places of the rows among all rows."""
+    shares: Tensor
+    """(n,), from 0 to 1."""
+    weights: Tensor
+    """(n,): the weights of the rows."""
+
+    @property
+    def mean(self) -> Tensor:
+        """The mean share."""
+        return self.shares @ self.weights / self.weights.sum()
+
+
+class Misranked(NamedTuple):
+    """The comparisons of each row of a group of classes with each row outside of it.
+
+    A comparison is wrong if the row of the group has the lower score; a tie counts 1/2.
+    """
+
+    of_group: Shares
+    of_others: Shares
+
+
+def misranked(scores: Tensor, is_in_group: Tensor, weights: Tensor) -> Misranked:
+    """Return the share of wrong comparisons of each row, from scores, membership and weights, (N,) each."""
+    levels = scores.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+    rest, group = (levels.bincount(weights * kind) for kind in (~is_in_group, is_in_group))
+    above = 1 - (rest.cumsum(0) - rest / 2) / rest.sum()
+    below = (group.cumsum(0) - group / 2) / group.sum()
+    inside, outside = is_in_group.nonzero().squeeze(1), (~is_in_group).nonzero().squeeze(1)
+    return Misranked(
+        Shares(inside, above[levels[inside]], weights[inside]),
+        Shares(outside, below[levels[outside]], weights[outside]),
+    )
