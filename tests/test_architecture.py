@@ -99,6 +99,42 @@ def test_importing_the_package_loads_nothing_of_the_trainer() -> None:
     assert not {name.split(".")[0] for name in loaded.stdout.split()} & heavy
 
 
+HEAVY = {"torchmetrics", "torchvision", "transformers", "sklearn", "pandas", "matplotlib"}
+ROWS = "torch.eye(3).repeat(20, 1).add(1).div(4), torch.arange(60) % 3"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from mpcs_torch import evaluate",
+        f"import torch; from mpcs_torch import evaluate; str(evaluate({ROWS}))",
+        f"import torch; from mpcs_torch import ConcernSpec, evaluate; evaluate({ROWS}, concern=ConcernSpec(3))",
+        "import mpcs_torch.metrics.register",
+        "import mpcs_torch.metrics",
+        "from mpcs_torch.functional import *",
+        "from mpcs_torch.learning import *",
+    ],
+)
+def test_what_needs_no_metric_class_does_not_load_torchmetrics(statement: str) -> None:
+    assert not loaded_by(statement) & HEAVY
+
+
+def test_scoring_a_file_loads_neither_torchmetrics_nor_pandas(tmp_path: Path) -> None:
+    file = tmp_path / "p.csv"
+    file.write_text("label,a,b\n" + "a,0.7,0.3\nb,0.2,0.8\na,0.4,0.6\n" * 10)
+    command = f"import sys; sys.argv = ['mpcs', 'score', {str(file)!r}]; from mpcs_torch.cli import main"
+    statement = (
+        f"{command}; import contextlib, io; quiet = contextlib.redirect_stdout(io.StringIO()); quiet.__enter__()"
+    )
+    code = f"""{statement}
+try: main()
+except SystemExit: pass
+quiet.__exit__(None, None, None)
+import json; print(json.dumps(sorted(sys.modules)))"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {name.split(".")[0] for name in json.loads(result.stdout)} & HEAVY
+
+
 def test_importing_the_package_alone_loads_nothing() -> None:
     ours = {name for name in modules_loaded_by("import mpcs_torch") if name.startswith("mpcs_torch")}
     assert ours == {"mpcs_torch"}

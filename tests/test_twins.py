@@ -94,6 +94,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "MissAtFalseAlarm": [{"p_fa": 0.2}, {"p_fa": 0.2, **C, "average": "none", "ignore_index": -1}],
     "MulticlassQualityMetrics": [C, {**C, "beta": 2.0, "zero_division": 1.0, "ignore_index": -1}],
+    "Overconfidence": [C, {**C, "from_logits": False, "ignore_index": -1}],
     "PartialAUC": [{}, {"max_p_fa": 0.2, **C, "average": "none", "ignore_index": -1}],
     "PrecisionRecallBreakEven": [{}, {**C, "average": "none", "ignore_index": -1}],
     "ProbabilityAccuracy": [

@@ -48,6 +48,8 @@ class CommandLine:
     quiet: bool = False
     json: bool = False
     overwrite: bool = False
+    everything: bool = False
+    """Whether texts show all metrics, and tables of many classes."""
     mute: Sequence[str] = ()
     """The codes of the warnings that are not printed."""
     read: list[str] = field(default_factory=list)
@@ -147,7 +149,10 @@ def print_scores(
         print_reading(*result.read)
         rows = [{**outcome._asdict(), "requirement": str(outcome.requirement)} for outcome in outcomes]
         plain = {**beside, **result.to_dict()} | ({"requirements": rows} if rows else {})
-    print_result(plain, *result.parts(), *([outcomes_table(outcomes)] if outcomes else []))
+    parts = result.parts(everything=COMMAND_LINE.everything)
+    if outcomes:
+        parts.append(outcomes_table(outcomes))
+    print_result(plain, *parts)
     for warning in result.warnings():
         say(f"warning: {warning}", err=True)
 

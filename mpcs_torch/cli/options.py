@@ -141,13 +141,14 @@ OF_UNITS = ("unit", "combine")
 Code = StrEnum("Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5"})
 """The codes of warnings, which docs/how-to/misleading-evaluations.md explains."""
 PRINTING: Mapping[str, Any] = {
+    "everything": _flag("--all", "Show all metrics by family, and tables of more than 20 classes."),
     "overwrite": _flag("--overwrite", "Replace existing files or runs."),
     "mute": Annotated[list[Code] | None, typer.Option(help=_MUTE)],
     "json": _flag("--json", "Print JSON instead of a table, with null for NaN and infinity."),
     "quiet": _flag("--quiet -q", "Print results, warnings and errors, no progress."),
 }
 """Options for printing and for replacing files, by the names of the fields of `COMMAND_LINE`."""
-FLAGS = ("from_logits", "lower_is_target", "overwrite", "json", "quiet")
+FLAGS = ("from_logits", "lower_is_target", "everything", "overwrite", "json", "quiet")
 DEFAULTS: Mapping[str, Any] = {"missing": "error", **dict.fromkeys(FLAGS, False)}
 
 FILE = typer.Option(exists=True, dir_okay=False)

@@ -14,7 +14,7 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.rows import Rows
-from mpcs_torch.evaluation.scores import metric_sections
+from mpcs_torch.evaluation.scores import on_screen
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.functional.inputs.decisions import flatten_decisions, highest_class
 from mpcs_torch.functional.inputs.faults import raise_first
@@ -22,11 +22,13 @@ from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_sc
 from mpcs_torch.functional.inputs.soft_labels import annotator_shares, flatten_soft
 from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.metrics.metric_set import MeasureGroup, MetricGroup, measure_groups, metric_groups
-from mpcs_torch.metrics.register import ENTRIES, MetricEntry, Takes, entry_of_metric, find_entry
+from mpcs_torch.metrics.register import ENTRIES, FAMILIES, MetricEntry, Takes, entry_of_metric, find_entry
 
 Metrics = Sequence[Any] | Mapping[str, Any]
 """Names, entries of the register and torchmetrics Metrics; or these by name, and functions of `Rows`."""
 
+MAX_RANKED_CLASSES = 256
+"""The maximum number of classes for which areas under the ROC are measured by default: all scores are kept for them."""
 SHARES = (
     "Soft labels are the shares of annotators for each class: a row counts for each class by its share. Annotators of "
     "a row are not independent, so intervals count it as one row. Metrics of degrees of truth, such as soft_f1_macro, "
@@ -175,7 +177,7 @@ def choose_metrics(
     )
     if entries is None:
         defaults = [entry for entry in ENTRIES if _is_default(chosen, entry)]
-        entries = in_order(defaults, has_concern=concern is not None)
+        entries = in_order(defaults)
     entries = [_class_entry(entry, class_names, concern) if entry.of_class else entry for entry in entries]
     takes: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
     if takes is not None:  # metrics of other packages take whatever the rows have
@@ -225,7 +227,7 @@ def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None
 
 def _takes_weights(entry: MetricEntry, num_classes: int) -> bool:
     if entry.is_measure or entry.is_of_ranks:
-        return True
+        return getattr(entry.of, "takes_weights", True)
     from mpcs_torch.evaluation.metric_states import takes_weights  # torchmetrics takes seconds to import
 
     return takes_weights(entry.make(num_classes))
@@ -235,6 +237,10 @@ def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
     if entry.takes == "costs":
         return chosen.has_costs
     if not entry.is_default or _misfit(chosen, entry):
+        return False
+    if entry.family == "concern" and chosen.concern is None and not chosen.refers:
+        return False  # each error then counts the same, which the accuracy says already
+    if entry.is_of_ranks and chosen.num_classes > MAX_RANKED_CLASSES:
         return False
     if chosen.refers:  # costs are then absolute (mean_concern), not relative to a constant decision
         is_priced = _has_referral_cost(chosen.concern) or not getattr(entry.of, "needs_referral_cost", False)
@@ -268,10 +274,10 @@ def _has_referral_cost(concern: ConcernSpec | None) -> bool:
     return concern is not None and concern.refer is not None
 
 
-def in_order(entries: Sequence[MetricEntry], *, has_concern: bool) -> list[MetricEntry]:
-    """Sort metrics in the order in which tables show them."""
-    by_name = {entry.name: entry for entry in entries}
-    return [by_name[name] for names in metric_sections(entries, has_concern=has_concern) for name in names]
+def in_order(entries: Sequence[MetricEntry]) -> list[MetricEntry]:
+    """Sort metrics in the order in which tables show them: first those that are shown by default, then by family."""
+    first = {name: place for place, name in enumerate(on_screen(entries))}
+    return sorted(entries, key=lambda entry: (first.get(entry.name, len(first)), FAMILIES.index(entry.family)))
 
 
 def has_free_errors(concern: ConcernSpec | None) -> bool:

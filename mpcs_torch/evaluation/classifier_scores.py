@@ -99,14 +99,22 @@ class ClassifierScores(Scores):
         """Return the numbers of rows and the classes."""
         return {**super().about(), "classes": list(self.class_names)}
 
-    def remarks(self) -> list[str]:
+    def remarks(self, only: Collection[str] | None = None) -> list[str]:
         """Return remarks as sentences. If costs are relative to a constant decision, the first remark names it."""
-        if self.constant is None:
-            return super().remarks()
-        relative = [entry.name for entry in self.entries if entry.undefined == "constant"]
+        constant = [entry.name for entry in self.entries if entry.undefined == "constant"]
+        relative = [name for name in constant if only is None or name in only]
+        if self.constant is None or not relative:
+            return super().remarks(only)
         name, cost = self.constant
         units = f"1 is the cost of always deciding {shown(name)}, {in_digits(cost, 4)} for each row"
-        return [f"{', '.join(relative)}: {units}.", *super().remarks()]
+        return [f"{', '.join(relative)}: {units}.", *super().remarks(only)]
+
+    def value_text(self, name: str) -> str:
+        """Return a value as text; the rate of dangerous errors also says their number."""
+        text = super().value_text(name)
+        if name != "dangerous_rate" or "dangerous" not in self.values:
+            return text
+        return f"{text} ({in_table(self.values['dangerous'])} of {in_table(self.weight or self.rows)})"
 
     def undefined(self) -> dict[str, str]:
         """Return the reason why a value is NaN or infinite, for each metric with such a value."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.chosen import MetricInputs, choose_metrics, in_order
+from mpcs_torch.evaluation.chosen import MetricInputs, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
 from mpcs_torch.evaluation.files.formats import open_table
@@ -26,7 +26,7 @@ from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.values import binned_scores
 from mpcs_torch.functional.inputs.evaluation_warnings import rare_classes
 from mpcs_torch.functional.inputs.labels import Bins
-from mpcs_torch.metrics.register import ENTRIES, MetricEntry
+from mpcs_torch.metrics.register import MetricEntry
 
 MAX_OF_CELLS = 2**25
 """The maximum number of values (256 MiB) that are computed at once for the pairs of classes of a matrix."""
@@ -48,10 +48,8 @@ def evaluate_confusion(
     ``confusion`` is (C, C), int64, with a row for each true class; ``concern`` states the cost of each kind of error.
     ``metrics`` must take decisions; by default, they are all default metrics that do.
     """
-    if metrics is None:
-        of_decisions = [entry for entry in ENTRIES if entry.takes == "decisions" and not entry.is_of_referrals]
-        metrics = in_order([entry for entry in of_decisions if entry.is_default], has_concern=concern is not None)
-    chosen = choose_metrics(class_names, concern, metrics)
+    is_default = metrics is None
+    chosen = choose_metrics(class_names, concern, metrics, is_decided=is_default)
     layout, pairs, concern = SumLayout(chosen), confusion.nonzero(), chosen.concern
     counts, parts = confusion[pairs[:, 0], pairs[:, 1]].double(), list[Tensor]()
     step = max(1, MAX_OF_CELLS // (4 * len(class_names)))  # a pair has about 4 C sums
@@ -74,7 +72,7 @@ def evaluate_confusion(
         further = concern.costs().shape[1] - len(class_names)
         decided = {"as decided": torch.nn.functional.pad(confusion, (0, further))}
         over_costs = OverCosts(chosen.ranges, {model: decided})
-    return Result({model: scores}, (), (), concern is not None, notes, cautions, over_costs)
+    return Result({model: scores}, (), (), concern is not None, notes, cautions, over_costs, is_default=is_default)
 
 
 TOTALS = frozenset(("all", "total", "totals", "sum", "support"))

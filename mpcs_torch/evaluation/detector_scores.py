@@ -1,6 +1,6 @@
 """The values of a detector on some trials, with the error rates at thresholds."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import inf, log2
@@ -31,7 +31,7 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.tables import Table, in_digits
 
 EQUAL_ERROR = DetectorMetric("equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0)
-INTERPOLATED = DetectorMetric("equal_error_rate_interpolated", "equal error rate (interpolated)")
+INTERPOLATED = DetectorMetric("equal_error_rate_interpolated", "equal error rate (interpolated)", screen=None)
 AREA = DetectorMetric("area_under_roc", "area under the ROC", "max")
 CLLR = DetectorMetric("cllr", "Cllr", in_group_tables=True)
 CHOSEN_HERE = (
@@ -41,7 +41,7 @@ UNKNOWN = "no valid method is known"
 RATE = (0.0, 1.0)
 FURTHER_BITS = -0.5 * log2(1e-12)
 """The cost in Cllr of a trial whose true kind gets the probability 1e-12: the interval allows for one such trial."""
-BREAK_EVEN = DetectorMetric("precision_recall_break_even", "precision-recall break-even, errors")
+BREAK_EVEN = DetectorMetric("precision_recall_break_even", "precision-recall break-even, errors", screen=None)
 
 
 class ErrorsAt(NamedTuple):
@@ -85,10 +85,10 @@ class DetectorScores(Scores):
         rows = [[name, in_digits(self.values[name], 5), self.interval(name), *self._cost_cells(name)] for name in names]
         return Table(header, rows)
 
-    def remarks(self) -> list[str]:
+    def remarks(self, only: Collection[str] | None = None) -> list[str]:
         """Return sentences on the meaning of costs, and on metrics that have no value or no interval."""
         about_costs = "Costs are divided by that of the better constant decision (accept all or reject all)."
-        return [about_costs, *super().remarks()]
+        return [about_costs, *super().remarks(only)]
 
     def table_remarks(self) -> list[str]:
         """Return sentences that explain the rates in the table of values."""
@@ -179,13 +179,23 @@ class Detector:
         yield INTERPOLATED, self._equal_error[0], lambda: self._ends[0], None
         for limiting in self.limiting:
             at = cost_at(counts, EVEN, limiting.threshold)
-            yield DetectorMetric(limiting.name, limiting.title), limiting.cost_value(at), CHOSEN_HERE, ErrorsAt(at)
+            yield (
+                DetectorMetric(limiting.name, limiting.title, screen=None),
+                limiting.cost_value(at),
+                CHOSEN_HERE,
+                ErrorsAt(at),
+            )
         yield AREA, summary.area, lambda: area_interval(roc_area(self.misranked, clusters=self.clusters_by_kind)), None
         if self._max_p_fa is not None:
             title = f"{AREA.title} up to {100 * self._max_p_fa:g} % false alarms"
             partial_area = DetectorMetric(f"{AREA.name}[p_fa={self._max_p_fa:g}]", title, "max")
             yield partial_area, partial_auc_from_counts(counts, self._max_p_fa), UNKNOWN, None
-        yield DetectorMetric("h_measure", "H-measure", "max"), h_measure_from_hull(summary.hull.rates()), UNKNOWN, None
+        yield (
+            DetectorMetric("h_measure", "H-measure", "max", screen=None),
+            h_measure_from_hull(summary.hull.rates()),
+            UNKNOWN,
+            None,
+        )
         yield BREAK_EVEN, error_crossing(summary.hull).rate, UNKNOWN, None
         for point, cost in zip(self.points, summary.min_costs, strict=True):
             name, title = f"min_cost[{point_key(point)}]", f"minimum cost, {point.label()}"
@@ -195,7 +205,7 @@ class Detector:
         if self.is_llr:
             yield CLLR, self.bits.value, self._cllr_interval, None
             loss = self.bits.value - summary.min_cllr.item()
-            yield DetectorMetric("calibration_loss", "calibration loss"), loss, CHOSEN_HERE, None
+            yield DetectorMetric("calibration_loss", "calibration loss", screen=None), loss, CHOSEN_HERE, None
         for fixed in self.fixed.values():
             at = cost_at(counts, fixed.point, fixed.threshold)
             rates = [mean.interval(CONFIDENCE) for mean in self._errors(fixed.threshold)] if intervals else []

@@ -153,7 +153,7 @@ def evaluate_detectors(
         notes.append(INDEPENDENT)
     pairs = {name: detector for name, detector in detectors.items() if compared is None or name in compared}
     comparisons, without = _compare(pairs) if intervals else ([], [])
-    return Result(values, by_group, comparisons, notes=[*notes, *map(str, without)], without=without)
+    return Result(values, by_group, comparisons, notes=[*notes, *map(str, without)], without=without, is_default=True)
 
 
 def _labels(target: Any, target_label: str | None) -> Tensor:

@@ -117,8 +117,9 @@ class Evaluation:
             raise ValueError(f"{rule}, but has {quoted(list(concern.classes))}.")
         self.class_names = names
         entries = None if metrics is None else as_entries(metrics)
-        known = {name for entry in ENTRIES for name in entry.accepted_settings}
-        for name in settings or {}:
+        of_measures = {name for entry in ENTRIES if entry.is_measure for name in entry.accepted_settings}
+        for name in (settings or {}).keys() - of_measures:
+            known = {name for entry in ENTRIES for name in entry.accepted_settings}  # imports torchmetrics
             if name not in known:
                 meant = did_you_mean(name, known)
                 hint = f": {meant}" if meant else "."
@@ -323,7 +324,7 @@ class Evaluation:
             compare(self._models, self._cluster, is_default=self._is_default) if is_compared else ([], [])
         )
         has_concern = self.chosen.concern is not None
-        is_repeated = not has_concern and any(each.section == "concern" for each in self.chosen.entries)
+        is_repeated = not has_concern and any(each.family == "concern" for each in self.chosen.entries)
         notes += [*map(str, without), *([REPEATED] if comparisons and is_repeated else [])]
         over_costs = None
         if self.chosen.ranges is not None:
@@ -331,7 +332,17 @@ class Evaluation:
                 self.chosen.ranges, {name: dict(sums.decided) for name, sums in self._models.items()}
             )
         cautions = self._cautions(models)
-        return Result(models, groups, comparisons, has_concern, notes, cautions, over_costs, without=without)
+        return Result(
+            models,
+            groups,
+            comparisons,
+            has_concern,
+            notes,
+            cautions,
+            over_costs,
+            without=without,
+            is_default=self._is_default,
+        )
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
         sums, concern, cautions = next(iter(self._models.values())), self.chosen.concern, list[EvaluationWarning]()

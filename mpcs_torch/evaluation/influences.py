@@ -182,7 +182,7 @@ def difference(first: Influences, second: Influences) -> PairedDifference | Reas
     change = second.minus(first)
     if not isfinite(change.value) or not all(part.isfinite().all() for part in change.kinds):
         return INFINITE
-    is_rate = change.clusters is None and len(change.kinds) == 1
+    is_rate = change.clusters is None and len(change.kinds) == 1 and change.possible is not None
     if not is_rate and change.effective() >= MIN_UNITS:
         return student_difference(first.value, second.value, change.spread(), change.freedom())
     if change.possible is None:

@@ -19,7 +19,7 @@ from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.functional.measure import Measure
 from mpcs_torch.metrics.metric_set import MetricGroup
-from mpcs_torch.metrics.register import PROBABILITY_ACCURACY, MetricEntry
+from mpcs_torch.metrics.register import MetricEntry
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.evaluation.metric_states import BinnedStates
@@ -42,7 +42,11 @@ class SumLayout:
     """The order of the K sums of a bin: rows, errors, labels, weights, then each metric's sums, then outcome counts."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
-        self.chosen, self.measures, self.others = chosen, chosen.measure_groups(), chosen.metric_groups()
+        groups = chosen.measure_groups()
+        self.chosen, self.others = chosen, chosen.metric_groups()
+        self.measures = [group for group in groups if not group.first.is_wide]
+        self.wide = [group for group in groups if group.first.is_wide]
+        """Measures whose sums are kept for all rows of a group together."""
         counts_classes = chosen.has_shares or not chosen.is_soft
         self.outcomes = (
             OutcomeCounter(chosen.class_names, chosen.concern, refers=chosen.refers) if counts_classes else None
@@ -117,6 +121,8 @@ class ModelSums:
         """The states of metrics that are not functions of sums, by column, then by code of the group of rows."""
         self.ranks = {name: KeptRanks(measure) for name, measure in layout.chosen.ranks().items()}
         """The rows that measures of ranks keep, by name."""
+        self._wide = {column: dict[int, list[Tensor]]() for column in self.tables}
+        """The sums of each of the layout's wide measures, by column, then by code of the group of rows."""
         self._pending: list[Rows] = []
         self._pending_states: list[Rows] = []
         self._left_out = dict[tuple[str, str, int], LeftOut | tuple[float, Reason]]()
@@ -155,7 +161,7 @@ class ModelSums:
         if not self._pending:
             return
         rows, self._pending = Rows.joined(self._pending), []
-        takes = {"decisions", "probabilities", *(group.takes for group in self.layout.measures)}
+        takes = {"decisions", "probabilities", *(group.takes for group in (*self.layout.measures, *self.layout.wide))}
         inputs, ranges = MetricInputs(rows, takes), self.layout.chosen.ranges
         if self.confusion is not None:
             _, decisions, target, weights = inputs.arguments("decisions")
@@ -172,6 +178,7 @@ class ModelSums:
                 }
             )
         self._add_sums(inputs)
+        self._add_wide(inputs)
         for kept in self.ranks.values():
             places, preds, target, weights = inputs.arguments("probabilities")
             groups = {column: codes[places] for column, codes in rows.groups.items()}
@@ -180,6 +187,7 @@ class ModelSums:
             self._pending_states.append(rows)
         for column in rows.groups:
             numbers = sum(states.numbers for of_group in self._states[column].values() for states in of_group)
+            numbers += sum(sums.numel() for of_group in self._wide[column].values() for sums in of_group)
             if numbers > MAX_NUMBERS or self.tables[column].exceeds(MAX_NUMBERS):
                 most = f"{8 * MAX_NUMBERS >> 30} GiB"
                 raise ValueError(f"column {quoted(column)} must have fewer groups: their sums take more than {most}")
@@ -201,6 +209,9 @@ class ModelSums:
         self._add_decided(other.decided)
         for column, table in other.tables.items():
             self.tables[column].merge(table, codes.get(column), first=first)
+        for column, of_groups in other._wide.items():
+            for code, sums in of_groups.items():
+                self._add_to(column, int(codes[column][code]) if column in codes else code, sums)
         for name, kept in other.ranks.items():
             self.ranks[name].merge(kept, codes, first=first)
         for column, by_code in other._states.items():
@@ -226,6 +237,9 @@ class ModelSums:
         """
         unit = "rows" if cluster is None else "clusters"
         values = dict[str, tuple[float, Interval | Reason]]()
+        for name, computed in self._wide_values(column, code).items():
+            entry = next(each for each in self.layout.chosen.entries if each.name == name)
+            values[name] = entry.number(computed), entry.no_interval
         for name, kept in self.ranks.items():
             value, interval = kept.interval(column, code, clusters=cluster is not None)
             values[name] = value, interval if self._keeps_bins else NOT_REQUESTED
@@ -237,6 +251,12 @@ class ModelSums:
                 else:
                     low, high = (getattr(group.metric, f"plot_{end}_bound", None) for end in ("lower", "upper"))
                     values[entry.name] = left.whole.item(), jackknife_interval(left, (low, high), unit)
+        return values
+
+    def _wide_values(self, column: str, code: int) -> dict[str, Any]:
+        values = dict[str, Any]()
+        for group, sums in zip(self.layout.wide, self._wide[column].get(code, ()), strict=False):
+            values |= group.values(group.first.named(sums))
         return values
 
     def left_out(self, name: str, column: str = ALL, code: int = 0) -> LeftOut | tuple[float, Reason]:
@@ -265,10 +285,10 @@ class ModelSums:
 
     def probability_means(self) -> dict[str, Any]:
         """Return the "reported" and the "measured" probabilities of all rows; empty if no metric measures them."""
-        for group, states in zip(self._others, self._states[ALL].get(0, ()), strict=False):
-            if group.entries[0].of == PROBABILITY_ACCURACY:
-                metric: Any = states.loaded()
-                return {"reported": metric.reported(), "measured": metric.bins()}
+        for group, sums in zip(self.layout.wide, self._wide[ALL].get(0, ()), strict=False):
+            measure: Any = group.first
+            named = measure.named(sums)
+            return {"reported": measure.reported(named), "measured": measure.measured(named)}
         return {}
 
     def _add_sums(self, inputs: MetricInputs) -> None:
@@ -280,6 +300,22 @@ class ModelSums:
         for column, table in self.tables.items():
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
             table.add(groups[places], in_bits(bins[places], bits, table.bits), numbers)
+
+    def _add_wide(self, inputs: MetricInputs) -> None:
+        for column in self._wide if self.layout.wide else ():
+            groups = inputs.rows.groups.get(column, torch.zeros_like(inputs.rows.ids))
+            codes, places = groups.unique(return_inverse=True)  # type: ignore[no-untyped-call]
+            of_groups = list[Tensor]()
+            for group in self.layout.wide:
+                at, preds, target, _ = inputs.arguments(group.takes)
+                bins = Bins(places[at], len(codes))
+                of_groups.append(group.first.sums(group.first.rows(preds, target), bins))
+            for place, code in enumerate(codes.tolist()):
+                self._add_to(column, code, [sums[place] for sums in of_groups])
+
+    def _add_to(self, column: str, code: int, added: Sequence[Tensor]) -> None:
+        known = self._wide[column].get(code)
+        self._wide[column][code] = [*added] if known is None else [a + b for a, b in zip(known, added, strict=True)]
 
     def _flush_states(self) -> None:
         if not self._pending_states:

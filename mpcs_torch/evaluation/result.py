@@ -1,6 +1,6 @@
 """The result of an evaluation of classifiers or detectors: values, intervals, groups and comparisons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from math import nan
@@ -10,7 +10,7 @@ from mpcs_torch.errors import did_you_mean, printable, quoted
 from mpcs_torch.evaluation.intervals import NotCompared
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement, RequirementError
-from mpcs_torch.evaluation.scores import GroupScores, Measured, Scores, interval_text, metric_sections
+from mpcs_torch.evaluation.scores import GroupScores, Measured, Scores, by_family, interval_text, on_screen
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
@@ -23,6 +23,10 @@ ABOUT_GROUPS = (
     "new rows, because it was selected by its value: it has no interval, nor have the mean and the spread of groups."
 )
 
+MORE = "--all, or result.to_frame(), shows them"
+MAX_CLASS_ROWS = 20
+"""The maximum number of rows of tables of classes that texts show unless everything is asked for."""
+ABOUT_CLASSES = "Tables of {} classes: --all, or print(result.first.class_table()), shows them."
 MAX_LINES = 18
 """The maximum number of table rows that a notebook or a console shows at first."""
 MAX_PANELS, MAX_GROUPS = 6, 20
@@ -54,6 +58,8 @@ class Result(Generic[ScoresT]):
     """One line for each file, which states how the file was read."""
     without: Sequence[NotCompared] = ()
     """The pairs of models that could not be compared by a metric, with the reasons; ``notes`` states them, too."""
+    is_default: bool = False
+    """Whether metrics were not named, so that texts show the most important ones."""
 
     @property
     def first(self) -> ScoresT:
@@ -113,7 +119,7 @@ class Result(Generic[ScoresT]):
 
         if metric not in BY_NAME and metric not in OF_CLASS:
             return None
-        is_of_concern = metric in BY_NAME and BY_NAME[metric].section == "concern" and not self.has_concern
+        is_of_concern = metric in BY_NAME and BY_NAME[metric].family == "concern" and not self.has_concern
         return f"add it to metrics (--metrics){', and give a concern (--concern)' if is_of_concern else ''}."
 
     def require(self, *requirements: Requirement | str) -> list[Outcome]:
@@ -179,11 +185,19 @@ class Result(Generic[ScoresT]):
         way = ": add it to metrics (--metrics)" if "[" in metric else ""
         raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")
 
-    def sections(self) -> list[Table]:
-        """Return tables of the metrics: one table or, if there are many, one for main and one for other metrics."""
+    def sections(self) -> dict[str, Table]:
+        """Return tables of all metrics: one if they were named, else one for each family, by its name."""
         entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
-        sections = metric_sections(list(entries.values()), has_concern=self.has_concern)
-        return [self.table(names) for names in sections]
+        if self.names_shown is None:
+            return {"": self.table()}
+        return {family: self.table(names) for family, names in by_family(entries.values()).items()}
+
+    @property
+    def names_shown(self) -> list[str] | None:
+        """The names of the metrics that texts show unless all are asked for; None if all are shown."""
+        entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
+        few = on_screen(entries.values())
+        return few if self.is_default and few and len(few) < len(entries) else None
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a table with a row for each metric in ``names`` (default: all), and a column for each model."""
@@ -194,11 +208,25 @@ class Result(Generic[ScoresT]):
         rows = [[name, *(_cell(scores, name) for scores in self.models.values())] for name in names]
         return Table(["metric", *self.models], rows)
 
-    def all_notes(self) -> list[str]:
-        """Return sentences on how rows were read, on metrics with no value or no interval, and on the intervals."""
+    def _explained(self, names: Sequence[str]) -> Table:
+        """Return the table of some metrics; for one model, with a column that says what each metric is."""
+        table = self.table(names)
+        if len(self.models) > 1 or not table.rows:
+            return table
+        computes = {entry.name: getattr(entry, "computes", "") for entry in self.first.entries}
+        if not any(computes[name] for name in names):
+            return table
+        rows = [[*row, computes[name]] for row, name in zip(table.rows, names, strict=True)]
+        return Table([*table.header, "what it is"], rows)
+
+    def all_notes(self, shown: Collection[str] | None = None) -> list[str]:
+        """Return sentences on how rows were read, on metrics with no value or no interval, and on the intervals.
+
+        If given, ``shown`` are the names of the metrics that are shown.
+        """
         models = dict[str, list[str]]()
         for name, scores in self.models.items():
-            for remark in scores.remarks():
+            for remark in scores.remarks(shown):
                 models.setdefault(remark, []).append(name)
         remarks = [
             f"{', '.join(names)}: {remark}" if len(names) < len(self.models) else remark
@@ -218,15 +246,27 @@ class Result(Generic[ScoresT]):
         """Return the result without the warnings that have these codes, such as ``"E4"``."""
         return replace(self, cautions=[caution for caution in self.cautions if caution.code not in codes])
 
-    def parts(self) -> list[Table | str]:
-        """Return all tables and sentences in the order in which they are printed."""
+    def parts(self, *, everything: bool = False) -> list[Table | str]:
+        """Return all tables and sentences in the order in which they are printed.
+
+        Unless metrics were named, or ``everything`` is asked for, the table of values shows the most important metrics.
+        """
         lines = "\n".join([*map(printable, self.read), self.first.headline()])
-        parts: list[Table | str] = [lines, *self.sections()]
+        parts, shown = list[Table | str]([lines]), None if everything else self.names_shown
+        if shown is None:
+            for family, table in self.sections().items():
+                parts += [f"Metrics: {family}", table] if family else [table]
+        else:
+            parts += [self._explained(shown), f"{len(self.first.entries) - len(shown)} more metrics: {MORE}."]
         if self.over_costs is not None:
             parts += [self.over_costs.table(), printable(" ".join([ABOUT_RANGES, *self.over_costs.sentences()]))]
-        parts += map(printable, self.all_notes())
+        parts += map(printable, self.all_notes(shown))
         for name, scores in self.models.items():
-            parts += scores.class_parts(printable(f"{name}, decisions by class") if len(self.models) > 1 else "")
+            of_classes = scores.class_parts(printable(f"{name}, decisions by class") if len(self.models) > 1 else "")
+            many = [part for part in of_classes if isinstance(part, Table) and len(part.rows) > MAX_CLASS_ROWS]
+            if many and not everything:
+                of_classes = [ABOUT_CLASSES.format(len(many[-1].rows))]
+            parts += of_classes
         if self.comparisons:
             rows, others = leading(self.comparisons)
             parts.append(comparison_table(rows))
@@ -242,17 +282,18 @@ class Result(Generic[ScoresT]):
 
     def __repr__(self) -> str:
         """Return the first lines of the printed text; a notebook shows `_repr_html_` instead."""
-        lines = [*self.first.headline().splitlines(), *self.table().markdown().splitlines()]
+        lines = [*self.first.headline().splitlines(), *self.table(self.names_shown).markdown().splitlines()]
         lines = lines[:MAX_LINES] + (["..."] if len(lines) > MAX_LINES else [])
         return "\n".join([*lines, "print(result) shows groups, classes, comparisons and notes, too"])
 
     def _repr_html_(self) -> str:
         """Return HTML for a notebook: the table of values, and everything else in a collapsed section."""
-        whole = self.table()
-        first, rest = Table(whole.header, whole.rows[:MAX_LINES]), Table(whole.header, whole.rows[MAX_LINES:])
+        shown, whole = self.names_shown, self.table()
+        first = Table(whole.header, whole.rows[:MAX_LINES]) if shown is None else self.table(shown)
+        rest = Table(whole.header, whole.rows[MAX_LINES:]) if shown is None else whole
         warnings = [f"warning: {warning}" for warning in self.warnings()]
         head, *parts = self.parts()
-        parts = [*([rest] if rest.rows else []), *parts[len(self.sections()) :]]
+        parts = [*([rest] if rest.rows else []), *parts[1 if shown is None else 2 :]]
         head, *shown = [
             part._repr_html_() if isinstance(part, Table) else f"<p>{escape(part)}</p>".replace("\n", "<br>")
             for part in (head, *parts)
@@ -398,7 +439,7 @@ def _cell(scores: Scores, name: str) -> str:
     if name not in scores.values:
         return ""
     interval = scores.interval(name)
-    return in_digits(scores.values[name], 5) + (f" ({interval})" if interval else "")
+    return in_digits(scores.values[name], 4) + (f" ({interval})" if interval else "")
 
 
 def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:

@@ -1,7 +1,7 @@
 """The values of a model on some rows, with intervals, for all rows and for groups of rows."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite, isinf, isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,20 +30,30 @@ class DetectorMetric(NamedTuple):
     in_group_tables: bool = False
     group_rank: int | None = None
     compared_as: str = ""
-    section: str = "main"
+    screen: int | None = 0
+    """As in `MetricEntry`."""
+    family: str = "detectors"
     is_count: bool = False
 
 
-def metric_sections(entries: "Sequence[MetricEntry | DetectorMetric]", *, has_concern: bool) -> list[list[str]]:
-    """Return the names of metrics in one list or, if there are more than 12, in two: main metrics and other metrics.
+MAX_ON_SCREEN = 8
+"""The maximum number of metrics that tables show by default."""
 
-    Without a concern (costs of errors), metrics of concern equal the error rate, so they count as other metrics.
-    """
-    if len(entries) <= 12:
-        return [[entry.name for entry in entries]]
-    leading = ("main", "concern") if has_concern else ("main",)
-    first, last = ([entry.name for entry in entries if (entry.section in leading) == is_in] for is_in in (True, False))
-    return [names for names in (first, last) if names]
+
+def on_screen(entries: "Iterable[MetricEntry | DetectorMetric]") -> list[str]:
+    """Return the names of the few metrics that tables show by default, in their order."""
+    ranked = sorted(
+        (entry.screen, place, entry.name) for place, entry in enumerate(entries) if entry.screen is not None
+    )
+    return [name for _, _, name in ranked][:MAX_ON_SCREEN]
+
+
+def by_family(entries: "Iterable[MetricEntry | DetectorMetric]") -> dict[str, list[str]]:
+    """Return the names of all metrics by family."""
+    families = defaultdict[str, list[str]](list)
+    for entry in entries:
+        families[entry.family].append(entry.name)
+    return dict(families)
 
 
 @dataclass(frozen=True)
@@ -103,10 +113,16 @@ class Scores:
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a table with a row for each metric in ``names`` (default: all), with intervals if there are any."""
-        rows = [[name, in_table(self.values[name])] for name in (self.values if names is None else names)]
+        rows = [[name, self.value_text(name)] for name in (self.values if names is None else names)]
         if not self.intervals:
             return Table(["metric", "value"], rows)
         return Table(["metric", "value", CONFIDENCE_TEXT], [[*row, self.interval(row[0])] for row in rows])
+
+    def value_text(self, name: str) -> str:
+        """Return a value as text, with the digits of intervals."""
+        value = self.values[name]
+        counts = [entry.name for entry in self.entries if entry.is_count]
+        return in_table(value) if name in counts or not isfinite(value) else in_digits(value, 4)
 
     def class_parts(self, title: str = "") -> list[Table | str]:  # noqa: ARG002  # for classifiers
         """Return an empty list; for classifiers, return tables and sentences by class."""
@@ -120,12 +136,19 @@ class Scores:
         """Return the reason why a value is NaN or infinite, for each metric with such a value."""
         return {name: undefined_reason(value) for name, value in self.values.items() if not isfinite(value)}
 
-    def remarks(self) -> list[str]:
-        """Return sentences on how the file was read, and on why metrics have no value or no interval."""
+    def remarks(self, only: Collection[str] | None = None) -> list[str]:
+        """Return sentences on how the file was read, and on why metrics have no value or no interval.
+
+        If given, ``only`` are the names of the metrics that are shown.
+        """
         by_reason = defaultdict[tuple[str, str], list[str]](list)
         for name, reason in self.undefined().items():
+            if only is not None and name not in only:
+                continue
             by_reason["", reason].append(f"{name} is {self.values[name]:g}")
         for name, reason in self.without_interval.items():
+            if only is not None and name not in only:
+                continue
             by_reason["No interval for ", reason].append(name)
         missing = (f"{start}{', '.join(names)}: {reason}." for (start, reason), names in by_reason.items())
         return [*self.file_notes, *missing]

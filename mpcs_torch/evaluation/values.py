@@ -35,6 +35,7 @@ from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.concern.expected_concern import cost_matrix
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.quality.scores import ClassRate
+from mpcs_torch.metrics.register import FAMILIES
 
 
 def binned_scores(
@@ -162,9 +163,10 @@ def compare(
     }
     rows = list[tuple[str, str, ComparedBy, PairedDifference | Reason]]()
     names = {entry.name for entry in chosen.entries}
-    has_errors = any(entry.section == "main" and entry.takes == "decisions" for entry in chosen.entries)
-    for entry in chosen.entries:
-        is_repeated = has_errors and chosen.concern is None and entry.section == "concern"
+    has_errors = bool({"accuracy", "misclassification_rate"} & names)
+    by_family = sorted(chosen.entries, key=lambda entry: FAMILIES.index(entry.family))
+    for entry in by_family if is_default else chosen.entries:
+        is_repeated = has_errors and chosen.concern is None and entry.family == "concern"
         is_wanted = entry.compared_as if is_default else entry.direction and not entry.is_count
         if not is_wanted or is_repeated or entry.repeats in names:
             continue
@@ -174,6 +176,8 @@ def compare(
                 (measure, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
                 by = by._replace(is_rate=list(measure.row_ratios(total_sums(one, units))) == RATE)
                 difference = entry.no_interval or metric_difference(measure, one, other, units)
+            elif entry.is_measure:
+                difference = entry.no_interval
             elif entry.is_of_ranks:
                 ranks = [models[name].ranks[entry.name] for name in (a, b)]
                 difference = rank_difference(*ranks, clusters=cluster is not None)

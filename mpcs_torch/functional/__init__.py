@@ -76,6 +76,7 @@ from mpcs_torch.functional.probability.scores import cross_entropy as cross_entr
 from mpcs_torch.functional.probability.scores import decisiveness as decisiveness
 from mpcs_torch.functional.probability.scores import generalized_mean as generalized_mean
 from mpcs_torch.functional.probability.scores import geometric_accuracy as geometric_accuracy
+from mpcs_torch.functional.probability.scores import overconfidence as overconfidence
 from mpcs_torch.functional.probability.scores import robustness as robustness
 from mpcs_torch.functional.quality.scores import accuracy as accuracy
 from mpcs_torch.functional.quality.scores import class_error_rates as class_error_rates

@@ -87,6 +87,10 @@ class Measure(ABC, Generic[RowsT, Sums]):
     """The lowest and the highest numerator of a row, whose denominator is 1; empty if rows have no limits."""
     takes_referrals: ClassVar[bool] = False
     """Whether decisions may be referrals (-1) or coarse answers (sets of classes)."""
+    takes_weights: ClassVar[bool] = True
+    """Whether rows may have weights."""
+    is_wide: ClassVar[bool] = False
+    """Whether there are so many sums that they are only kept for all rows, so that the value has no interval."""
     needs_referral_cost: ClassVar[bool] = False
     """Whether referrals are only possible if the concern has a cost of referral."""
 

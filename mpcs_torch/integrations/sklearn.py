@@ -154,7 +154,11 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
         return f"concern_scorer({self._score_func.__name__!r})"
 
     def _accept_sample_weight(self) -> bool:
-        return "sample_weight" in inspect.signature(self._score_func.metric.update).parameters
+        metric = self._score_func.metric
+        measure = getattr(metric, "measure", None)
+        if measure is not None:
+            return getattr(measure, "takes_weights", True)
+        return "sample_weight" in inspect.signature(metric.update).parameters
 
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:  # noqa: N803
         score = self._score_func

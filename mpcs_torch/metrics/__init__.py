@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from mpcs_torch.metrics.probability.scores import CrossEntropy as CrossEntropy
     from mpcs_torch.metrics.probability.scores import Decisiveness as Decisiveness
     from mpcs_torch.metrics.probability.scores import GeometricAccuracy as GeometricAccuracy
+    from mpcs_torch.metrics.probability.scores import Overconfidence as Overconfidence
     from mpcs_torch.metrics.probability.scores import Robustness as Robustness
     from mpcs_torch.metrics.quality.scores import Accuracy as Accuracy
     from mpcs_torch.metrics.quality.scores import AverageAccuracy as AverageAccuracy
@@ -68,7 +69,14 @@ _MODULES = {
     "detection.equal_error_rate": ("EqualErrorRate",),
     "detection.llr_cost": ("Cllr", "MinCllr"),
     "probability.probability_accuracy": ("ProbabilityAccuracy",),
-    "probability.scores": ("BrierScore", "CrossEntropy", "Decisiveness", "GeometricAccuracy", "Robustness"),
+    "probability.scores": (
+        "BrierScore",
+        "CrossEntropy",
+        "Decisiveness",
+        "GeometricAccuracy",
+        "Overconfidence",
+        "Robustness",
+    ),
     "quality.scores": (
         "Accuracy",
         "AverageAccuracy",

@@ -297,7 +297,7 @@ class SumMetric(Metric):
         """Draw the samples so far, and ``value``, into axes or an empty figure, ``on``; return the figure."""
         from mpcs_torch.plots.bars import value_scale
 
-        better = "higher is better" if self.higher_is_better else "lower is better"
+        better = {True: "higher is better", False: "lower is better", None: "0 is best"}[self.higher_is_better]
         return value_scale(value.item(), self._references(), title, xlabel=better, on=on)
 
     def _references(self) -> dict[str, float]:

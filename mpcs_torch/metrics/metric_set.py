@@ -25,6 +25,11 @@ class MeasureGroup(NamedTuple):
         """The measure that computes the sums of all."""
         return next(iter(self.measures.values()))
 
+    def values(self, sums: Any) -> dict[str, Any]:
+        """Return the value of each measure by name; names of one measure share its computation."""
+        computed = {id(measure): measure.value(sums) for measure in self.measures.values()}
+        return {name: computed[id(measure)] for name, measure in self.measures.items()}
+
 
 class MetricGroup(NamedTuple):
     """A Metric that computes the values of several entries."""
@@ -36,9 +41,10 @@ class MetricGroup(NamedTuple):
 
 def measure_groups(entries: Iterable[MetricEntry], num_classes: int, **settings: Any) -> list[MeasureGroup]:
     """Make the measures of the entries that are measures; ``settings`` are for all measures that have them."""
-    groups = dict[Hashable, MeasureGroup]()
+    groups, made = dict[Hashable, MeasureGroup](), dict[Hashable, Measure[Any, Any] | None]()
     for entry in entries:
-        measure = entry.measure(num_classes, **settings)
+        kind = id(entry) if entry.made is not None else (entry.of, entry.takes, repr(entry.settings))
+        made[kind] = measure = made.get(kind) or entry.measure(num_classes, **settings)
         if measure is not None:
             key = entry.takes, tuple(measure.fingerprint().tolist())
             groups.setdefault(key, MeasureGroup(entry.takes, {})).measures[entry.name] = measure
@@ -107,9 +113,8 @@ class MetricSet:
         values = dict[str, float]()
         for group, metric in self._sums:
             with metric.gathered():
-                sums = metric.named_sums()
-            for name, measure in group.measures.items():
-                values[name] = self._entries[name].number(measure.value(sums))
+                computed = group.values(metric.named_sums())
+            values.update({name: self._entries[name].number(value) for name, value in computed.items()})
         for _, other, own in self._others:
             # A process without samples must compute from the gathered states without a warning.
             other._update_count = max(1, other._update_count)

@@ -11,7 +11,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from torch import Tensor
 
@@ -22,11 +22,13 @@ from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.concern.expected_concern import ExpectedConcern, RowCost
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.functional.measure import Direction, Measure
+from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.functional.probability.scores import (
     BrierScore,
     CrossEntropy,
     Decisiveness,
     GeometricAccuracy,
+    Overconfidence,
     Robustness,
 )
 from mpcs_torch.functional.quality import scores as quality
@@ -46,8 +48,20 @@ Takes = Literal["decisions", "probabilities", "log_probabilities", "positive", "
 ``"costs"``: predicted classes (N,), and the costs of all decisions, (N, C).
 ``"trials"``: scores and target or non-target labels, (N,) both; with ``num_classes``, scores (N, C) and labels (N,).
 """
-Section = Literal["main", "concern", "other"]
-"""The section of a metric in reports: ``"main"`` comes first, as does ``"concern"`` if costs of errors are known."""
+Family = Literal[
+    "concern",
+    "referrals",
+    "decisions",
+    "probabilities",
+    "calibration",
+    "soft labels",
+    "costs of rows",
+    "detectors",
+    "oneDAL",
+]
+"""The heading under which tables of all metrics show a metric."""
+FAMILIES: tuple[Family, ...] = get_args(Family)
+"""In the order of tables."""
 Undefined = Literal["unpredicted", "absent", "either", "constant", "probability 0"]
 """The cause of a NaN or infinite value: a class is never predicted, or never occurs in the labels, or either of these;
 the best constant decision costs nothing; or a true class has probability 0."""
@@ -77,7 +91,9 @@ class MetricEntry:
     """Whether the value is a count, a whole number."""
     given_direction: Direction | None = None
     """The direction that is better (``"min"`` or ``"max"``), if the measure does not define it."""
-    section: Section = "other"
+    family: Family = "decisions"
+    screen: int | None = None
+    """The place of the metric among the few that tables show by default, from 0; None if only tables of all show it."""
     is_default: bool = True
     """Whether the metric is measured by default; False if it is redundant."""
     is_of_referrals: bool = False
@@ -236,7 +252,12 @@ def find_entry(text: str) -> MetricEntry:
     if ":" in text:
         return entry_of_path(text)
     names = [*BY_NAME, *(f"{name}[CLASS]" for name in OF_CLASS)]
-    suggestion = f"did you mean {text}[CLASS]?" if text in OF_CLASS else did_you_mean(text, names)
+    if text in OF_CLASS:
+        suggestion = f"did you mean {text}[CLASS]?"
+    elif text in RENAMED:
+        suggestion = f"did you mean {RENAMED[text]}?"
+    else:
+        suggestion = did_you_mean(text, names)
     known = "metrics have a name of `mpcs metrics`" if suggestion else f"metrics are {', '.join(names)}"
     rule = f"{known}, or [name=]package.module:Class(setting=value)"
     raise ValueError(f"{rule}, but got {quoted(text)}{f': {suggestion}' if suggestion else '.'}")
@@ -299,28 +320,27 @@ def _parse_value(text: str) -> Any:
         return text
 
 
-PROBABILITY_ACCURACY = "mpcs_torch.metrics:ProbabilityAccuracy"
 RISK_COVERAGE = "mpcs_torch.metrics:RiskCoverageArea"
 
 
 _decisions = partial(MetricEntry, takes="decisions")
 _redundant = partial(_decisions, is_default=False)
-_concern = partial(_decisions, section="concern")
-_concern_in_tables = partial(_concern, in_group_tables=True)
-_referrals = partial(_concern_in_tables, is_of_referrals=True)
-_probabilities = partial(MetricEntry, takes="probabilities")
-_soft_labels = partial(MetricEntry, takes="soft_labels")
-_costs = partial(MetricEntry, takes="costs", section="main", in_group_tables=True)
-_trials = partial(MetricEntry, takes="trials")
+_concern = partial(_decisions, family="concern")
+_referrals = partial(_decisions, family="referrals", is_of_referrals=True, in_group_tables=True)
+_onedal = partial(_decisions, family="oneDAL", is_default=False)
+_probabilities = partial(MetricEntry, takes="probabilities", family="probabilities")
+_calibration = partial(_probabilities, family="calibration")
+_soft_labels = partial(MetricEntry, takes="soft_labels", family="soft labels")
+_costs = partial(MetricEntry, takes="costs", family="costs of rows", in_group_tables=True)
+_trials = partial(MetricEntry, takes="trials", family="detectors")
+_of_torchmetrics = partial(MetricEntry, is_default=False, given_direction="max")
 _in_bins = partial(
-    _probabilities,
-    of=PROBABILITY_ACCURACY,
+    _calibration,
+    of=ProbabilityAccuracy,
     settings={"cells": 20_000},
     no_interval="it is computed from bins of probabilities, which leaving out rows would make noisier",
 )
 _EVEN = OperatingPoint(0.5)
-_SHOWN: dict[str, Any] = {"in_group_tables": True}
-_MAIN: dict[str, Any] = {"section": "main", **_SHOWN}
 
 
 def _soft(name: str, beta: float, what: str) -> list[MetricEntry]:
@@ -337,6 +357,7 @@ def _soft(name: str, beta: float, what: str) -> list[MetricEntry]:
             computes=f"{what}, {way}",
             settings={"beta": beta, "average": average},
             in_group_tables=average == "macro" or beta == 1,
+            screen={"soft_f1": 0, "soft_precision": 1, "soft_recall": 2}[name] if average == "macro" else None,
         )
         for average, way in ways.items()
     ]
@@ -347,7 +368,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
         "accuracy",
         quality.Accuracy,
         computes="share of right decisions",
-        section="main",
+        screen=4,
         compared_as="accuracy",
         repeats="misclassification_rate",
     ),
@@ -357,14 +378,16 @@ ENTRIES: tuple[MetricEntry, ...] = (
         computes="share of wrong decisions",
         group_rank=2,
         compared_as="rate of wrong decisions",
-        **_MAIN,
+        in_group_tables=True,
     ),
     _concern("dangerous", DangerousErrors, computes="number of dangerous errors", is_count=True),
-    _concern_in_tables(
+    _concern(
         "dangerous_rate",
         DangerousErrors,
         computes="share of samples that are dangerous errors",
         settings={"normalize": "samples"},
+        screen=0,
+        in_group_tables=True,
         group_rank=0,
         compared_as="rate of dangerous errors",
     ),
@@ -375,14 +398,19 @@ ENTRIES: tuple[MetricEntry, ...] = (
         settings={"normalize": "decided"},
     ),
     _referrals(
-        "coverage", Coverage, computes="share of samples that are decided, not referred", compared_as="coverage"
+        "coverage",
+        Coverage,
+        computes="share of samples that are decided, not referred",
+        screen=2,
+        compared_as="coverage",
     ),
-    _referrals("selective_accuracy", SelectiveAccuracy, computes="accuracy of the samples that are decided"),
+    _referrals("selective_accuracy", SelectiveAccuracy, computes="accuracy of the samples that are decided", screen=3),
     _referrals(
         "mean_concern",
         ExpectedConcern,
         computes="mean cost of a decision or referral",
         settings={"normalize": False},
+        screen=1,
         compared_as="mean concern",
     ),
     _concern(
@@ -396,15 +424,10 @@ ENTRIES: tuple[MetricEntry, ...] = (
         quality.BalancedErrorRate,
         computes="mean over classes of the share of wrong decisions",
         undefined="absent",
-        **_SHOWN,
+        in_group_tables=True,
     ),
-    _decisions("f1_macro", quality.MacroF1, computes="mean F1 over classes that occur"),
+    _decisions("macro_f1", quality.MacroF1, computes="mean F1 over classes that occur", screen=5),
     _decisions("mcc", quality.MatthewsCorrelation, computes="Matthews correlation of decisions and labels"),
-    _redundant("micro_precision", quality.MicroPrecision, computes="oneDAL's micro precision: the accuracy"),
-    _redundant("micro_recall", quality.MicroRecall, computes="oneDAL's micro recall: the accuracy"),
-    _redundant(
-        "micro_fscore", quality.MicroFScore, computes="oneDAL's micro F score: the accuracy", undefined="either"
-    ),
     _decisions(
         "macro_precision",
         quality.MacroPrecision,
@@ -412,13 +435,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
         undefined="unpredicted",
     ),
     _redundant("macro_recall", quality.MacroRecall, computes="mean recall of classes", undefined="absent"),
-    _decisions(
-        "macro_fscore",
-        quality.MacroFScore,
-        computes="oneDAL's macro F score: that of macro precision and macro recall",
-        undefined="either",
-    ),
-    _redundant("balanced_accuracy", quality.MacroRecall, computes="mean recall of classes", undefined="absent"),
+    _decisions("balanced_accuracy", quality.MacroRecall, computes="mean recall of classes", undefined="absent"),
     _redundant(
         "quadratic_weighted_kappa",
         "torchmetrics.classification:MulticlassCohenKappa",
@@ -427,22 +444,76 @@ ENTRIES: tuple[MetricEntry, ...] = (
         settings={"weights": "quadratic"},
         compared_as="quadratic weighted kappa",
     ),
-    _redundant(
-        "average_accuracy",
+    _onedal("onedal_micro_precision", quality.MicroPrecision, computes="micro precision: the accuracy"),
+    _onedal("onedal_micro_recall", quality.MicroRecall, computes="micro recall: the accuracy"),
+    _onedal(
+        "onedal_micro_fscore",
+        quality.MicroFScore,
+        computes="F score of micro precision and micro recall: the accuracy",
+        undefined="either",
+    ),
+    _onedal(
+        "onedal_macro_fscore",
+        quality.MacroFScore,
+        computes="F score of macro precision and macro recall",
+        undefined="either",
+    ),
+    _onedal(
+        "onedal_average_accuracy",
         quality.AverageAccuracy,
-        computes="oneDAL's average accuracy: the mean of the accuracies of each class against the rest",
+        computes="mean of the accuracies of each class against the rest",
     ),
-    _redundant(
-        "error_rate", quality.ErrorRate, computes="oneDAL's error rate: 2 / C times the share of wrong decisions"
+    _onedal("onedal_error_rate", quality.ErrorRate, computes="2 / C times the share of wrong decisions"),
+    _of_torchmetrics(
+        "weighted_f1",
+        "torchmetrics.classification:MulticlassF1Score",
+        "decisions",
+        computes="mean F1 over classes, weighted by their samples, by torchmetrics",
+        settings={"average": "weighted"},
     ),
-    _redundant("weighted_error_rate", quality.WeightedErrorRate, computes="share of wrong decisions"),
+    _of_torchmetrics(
+        "top_k_accuracy",
+        "torchmetrics.classification:MulticlassAccuracy",
+        "probabilities",
+        computes="share of samples whose class is among the 2 most probable, by torchmetrics",
+        settings={"top_k": 2, "average": "micro"},
+        family="probabilities",
+    ),
+    _of_torchmetrics(
+        "average_precision",
+        "torchmetrics.classification:MulticlassAveragePrecision",
+        "probabilities",
+        computes="area under the precision-recall curve, mean over classes, by torchmetrics",
+        family="probabilities",
+    ),
+    _of_torchmetrics(
+        "ece",
+        "torchmetrics.classification:MulticlassCalibrationError",
+        "probabilities",
+        computes="expected calibration error of 15 bins, by torchmetrics",
+        given_direction="min",
+        family="calibration",
+    ),
+    _probabilities(
+        "auroc",
+        RocArea,
+        computes="area under the ROC of each class against the rest, mean over classes that occur",
+        screen=6,
+    ),
+    _calibration(
+        "overconfidence",
+        Overconfidence,
+        computes="mean probability of the decision, minus accuracy",
+        screen=7,
+    ),
     _probabilities(
         "mpcs",
         MetaPatternConcernScore,
-        computes="Meta Pattern Concern Score, in nats",
+        computes="Meta Pattern Concern Score: unsure and wrong confidences, in nats, 0 is perfect",
+        screen=8,
         group_rank=1,
+        in_group_tables=True,
         compared_as="MPCS",
-        **_MAIN,
     ),
     _probabilities(
         "mpcs_count",
@@ -451,10 +522,12 @@ ENTRIES: tuple[MetricEntry, ...] = (
         settings={"correct_concern": "count"},
         is_default=False,
     ),
-    _concern_in_tables(
+    _concern(
         "expected_concern",
         ExpectedConcern,
         computes="mean cost of decisions, relative to the best constant class",
+        screen=1,
+        in_group_tables=True,
         compared_as="expected concern",
         undefined="constant",
     ),
@@ -463,7 +536,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
         ExpectedConcern,
         computes="expected concern if decisions were those of least expected cost",
         settings={"decision": "least_concern"},
-        section="concern",
+        family="concern",
         undefined="constant",
     ),
     _probabilities(
@@ -479,8 +552,9 @@ ENTRIES: tuple[MetricEntry, ...] = (
         CrossEntropy,
         "log_probabilities",
         computes="mean of -log of the probability of the true class, in nats",
+        family="probabilities",
         undefined="probability 0",
-        **_SHOWN,
+        in_group_tables=True,
     ),
     _probabilities("brier_score", BrierScore, computes="mean squared error of probabilities, summed over classes"),
     _probabilities(
@@ -548,14 +622,22 @@ ENTRIES: tuple[MetricEntry, ...] = (
         computes="mean binary Kullback-Leibler divergence of predictions from labels, in nats",
         settings={"epsilon": 1e-7},
         compared_as="divergence",
-        **_SHOWN,
+        screen=3,
+        in_group_tables=True,
     ),
-    _costs("mean_cost", RowCost, computes="mean cost of decisions with costs for each row", compared_as="mean cost"),
+    _costs(
+        "mean_cost",
+        RowCost,
+        computes="mean cost of decisions with costs for each row",
+        screen=2,
+        compared_as="mean cost",
+    ),
     _costs(
         "regret",
         RowCost,
         computes="mean cost above that of the cheapest decision of each row",
         settings={"regret": True},
+        screen=3,
         compared_as="regret",
         repeats="mean_cost",
     ),
@@ -626,12 +708,18 @@ ENTRIES: tuple[MetricEntry, ...] = (
     ),
 )
 BY_NAME: Mapping[str, MetricEntry] = {entry.name: entry for entry in ENTRIES}
+PUBLISHED = {"f1_macro": "macro_f1"}
+"""The names of metrics that are called otherwise in published records and their configs."""
+COLUMNS: Mapping[str, MetricEntry] = {**BY_NAME, **{name: BY_NAME[ours] for name, ours in PUBLISHED.items()}}
+"""The metrics by the names that columns of records may have."""
+RENAMED = {**PUBLISHED, "weighted_error_rate": "misclassification_rate"}
+"""The names that users of other versions and libraries may give, and what they are called here."""
 
 
 def _rate(name: str, rate: quality.Rate, what: str, undefined: Undefined) -> MetricEntry:
     settings = {"rate": rate}
     return _decisions(
-        f"{name}[CLASS]", quality.ClassRate, computes=what, settings=settings, undefined=undefined, **_SHOWN
+        f"{name}[CLASS]", quality.ClassRate, computes=what, settings=settings, undefined=undefined, in_group_tables=True
     )
 
 
@@ -641,7 +729,7 @@ OF_CLASS: Mapping[str, MetricEntry] = {
         RocArea,
         computes="area under the ROC of the class or group of classes against the rest",
         undefined="absent",
-        **_SHOWN,
+        in_group_tables=True,
     ),
     "recall": _rate("recall", "recall", "share of the class that is decided as the class", "absent"),
     "sensitivity": _rate("sensitivity", "recall", "share of the class that is decided as the class", "absent"),

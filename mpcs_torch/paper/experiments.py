@@ -16,7 +16,7 @@ from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.selection import Epoch
-from mpcs_torch.metrics.register import BY_NAME
+from mpcs_torch.metrics.register import COLUMNS as METRICS
 from mpcs_torch.paper.published_values import (
     BENCHMARKS,
     CASE_STUDY_ERRORS,
@@ -201,7 +201,7 @@ class Pick(NamedTuple):
 
 def pick(records: Sequence[Record], column: str) -> int:
     """Return the number of the first epoch with the best value of the metric ``column``; NaN is ignored."""
-    rule = SelectionRule(column, {column: BY_NAME[column].direction or "min"})
+    rule = SelectionRule(column, {column: METRICS[column].direction or "min"})
     ranking = rule.ranking([Epoch(int(record["epoch"]), record) for record in records])
     require(ranking, f"column {column} must have a number in some epoch", f"NaN in all {len(records)}")
     return ranking[0].number

@@ -48,8 +48,8 @@ def write_score_report(
     notes = [brackets] if has_intervals else []
     notes += [f"{unit.capitalize()} count if at least one of their rows does."] if result.first.clusters else []
     metrics = [
-        part("table", table, f"{'Other metrics' if place else 'Metrics'} of {title}", terms=terms)
-        for place, table in enumerate(result.sections())
+        part("table", table, f"Metrics of {title}" + (f": {family}" if family else ""), terms=terms)
+        for family, table in result.sections().items()
     ]
     if len(result.models) == 1 and not result.first.refers:  # with referrals, the table by class has the same cells
         caption = "Samples, precision, recall and error rate of each class"
@@ -57,7 +57,7 @@ def write_score_report(
     bounds = f"Bound: the worse end of a {CONFIDENCE_TEXT} interval, which must meet the requirement. "
     bounds += f"Tested on rows, not on {unit} (--unit tests these)." if result.first.clusters else "Tested on rows."
     details = [part("folded", "h2", "All metrics", *metrics)]
-    of_concern = [entry.compared_as for entry in result.first.entries if entry.section == "concern"]  # these come first
+    of_concern = [entry.compared_as for entry in result.first.entries if entry.family == "concern"]  # these come first
     compared = summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure not in of_concern))
     counts = [_sentence(name, result, concern) for name in result.models if len(result.models) <= MAX_SENTENCES]
     write_page(

@@ -18,7 +18,7 @@ from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.checkpoint_files import MANIFEST, Manifest, SavedEpoch, damaged
 from mpcs_torch.learning.selection import count_metrics, explain, indistinguishable
-from mpcs_torch.metrics.register import BY_NAME
+from mpcs_torch.metrics.register import COLUMNS
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.parts import TEST
 from mpcs_torch.trainer.config.sections import ConfigError, SelectorConfig, follower_problems
@@ -219,7 +219,7 @@ def recorded_directions(config: Mapping[str, Any], columns: Collection[str]) -> 
 
     The sources are the plain ``config`` of a run and the built-in metrics.
     """
-    known = {name: entry.direction for name, entry in BY_NAME.items()}
+    known = {name: entry.direction for name, entry in COLUMNS.items()}
     listed = config.get("metrics")
     for metric in listed if isinstance(listed, list) else []:
         if isinstance(metric, dict):

@@ -45,7 +45,7 @@ def decided(recalls: Tensor, counts: Tensor, alarms: Tensor) -> Callable[[torch.
     def draw(generator: torch.Generator) -> Result:
         others = torch.multinomial(weights[target], 1, generator=generator).squeeze(1)
         is_right = torch.rand(len(target), generator=generator) < recalls[target]
-        metrics = ["balanced_error_rate", "macro_recall", "f1_macro", "macro_precision"]
+        metrics = ["balanced_error_rate", "macro_recall", "macro_f1", "macro_precision"]
         return evaluate(torch.where(is_right, target, others), target, metrics=metrics, class_names=len(counts))
 
     return draw
@@ -61,7 +61,7 @@ def of_classes(recalls: Tensor, counts: Tensor, alarms: Tensor) -> dict[str, flo
         "balanced_error_rate": 1 - recall,
         "macro_recall": recall,
         "macro_precision": (right / predicted).mean().item(),
-        "f1_macro": (2 * right / (counts + predicted)).mean().item(),
+        "macro_f1": (2 * right / (counts + predicted)).mean().item(),
     }
 
 
@@ -129,7 +129,7 @@ def designs() -> Iterator[Design]:
     counts = torch.tensor([300, 200, 150, 120, 100, 80, 47, 3])
     eight = torch.linspace(0.9, 0.7, 8), counts, counts.double() + 50
     truth = of_classes(*eight)
-    before = {"macro_recall": "82", "macro_precision": "80", "f1_macro": "87"}
+    before = {"macro_recall": "82", "macro_precision": "80", "macro_f1": "87"}
     yield Design(
         "8 classes, the rarest with 3 rows", decided(*eight), [Promise(n, truth[n], b) for n, b in before.items()]
     )

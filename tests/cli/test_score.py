@@ -25,36 +25,38 @@ def test_errors_and_concern_come_first_and_what_repeats_others_is_left_out(
 ) -> None:
     assert run("score", files[0], "--concern", files[1]) == 0
     out = capsys.readouterr().out
-    first, others = (part.split("\n\n")[0] for part in out.split("| metric ")[1:3])
-    named = [line.split()[1] for line in first.splitlines()[2:]]
-    assert named[:4] == ["accuracy", "misclassification_rate", "dangerous", "dangerous_rate"]
-    assert named[-2:] == ["expected_concern", "least_concern_cost"]
-    assert "| accuracy " not in others
-    assert "| balanced_error_rate " in others
+    named = [line.split()[1] for line in out.split("| metric ")[1].split("\n\n")[0].splitlines()[2:]]
+    assert named == ["dangerous_rate", "expected_concern", "accuracy", "macro_f1", "auroc", "overconfidence", "mpcs"]
+    assert run("score", files[0], "--concern", files[1], "--all") == 0
+    out = capsys.readouterr().out
+    families = [line.removeprefix("Metrics: ") for line in out.splitlines() if line.startswith("Metrics: ")]
+    assert families == ["concern", "decisions", "probabilities", "calibration"]
+    assert "| balanced_error_rate " in out
     assert run("score", files[0], "--json") == 0
     metrics = json.loads(capsys.readouterr().out)["metrics"]
-    assert list(metrics)[:3] == ["accuracy", "misclassification_rate", "mpcs"]
+    assert list(metrics)[:3] == ["accuracy", "macro_f1", "auroc"]
+    assert "dangerous_rate" not in metrics, "without a concern, it is the rate of wrong decisions"
     assert metrics["misclassification_rate"] == 1 - metrics["accuracy"] == 0.5
-    repeating = ["micro_precision", "micro_recall", "micro_fscore", "weighted_error_rate"]
-    repeating += ["average_accuracy", "error_rate", "macro_recall"]
+    repeating = [f"onedal_{name}" for name in ("micro_precision", "micro_recall", "micro_fscore")]
+    repeating += ["onedal_average_accuracy", "onedal_error_rate", "macro_recall"]
     assert not set(repeating) & set(metrics)
     assert run("score", files[0], "--metrics", ",".join(repeating), "--json") == 0
     values = list(json.loads(capsys.readouterr().out)["metrics"].values())
-    assert values[:4] == [0.5] * 4, "that of accuracy, and 1 minus it"
-    assert values[4:6] == pytest.approx([1 - 2 / 3 * 0.5, 2 / 3 * 0.5])
-    assert values[6] == pytest.approx(1 - metrics["balanced_error_rate"])
+    assert values[:3] == [0.5] * 3, "that of accuracy"
+    assert values[3:5] == pytest.approx([1 - 2 / 3 * 0.5, 2 / 3 * 0.5])
+    assert values[5] == pytest.approx(1 - metrics["balanced_error_rate"])
 
 
 def test_a_value_that_is_not_finite_has_a_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "p.csv").write_text("target,red,yellow,green\nred,0.7,0.2,0.1\nred,0.2,0.8,0\nyellow,0,1,0\n")
-    assert run("score", tmp_path / "p.csv") == 0
+    assert run("score", tmp_path / "p.csv", "--all") == 0
     out = capsys.readouterr().out
     never, absent = "class 'green' is never predicted", "class 'green' is without samples"
     assert f"\nmacro_precision is nan: {never}.\n" in out
-    assert f"\nbalanced_error_rate is nan: {absent}.\n" in out
+    assert f"\nbalanced_error_rate is nan, balanced_accuracy is nan: {absent}.\n" in out
     assert run("score", tmp_path / "p.csv", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["undefined"]["macro_fscore"] == f"{never}; {absent}"
+    assert found["undefined"]["macro_precision"] == never
     assert set(found["undefined"]) == {name for name, value in found["metrics"].items() if value is None}
     (tmp_path / "p.csv").write_text("target,red,green\nred,0,1\ngreen,0,1\n")
     assert run("score", tmp_path / "p.csv", "--metrics", "cross_entropy") == 0
@@ -75,7 +77,7 @@ def test_the_report_shows_its_figures_and_is_not_replaced(files: tuple[Path, Pat
     assert run("score", files[0], "--concern", files[1], "--html", page) == 0
     text = page.read_text()
     assert text.count("<img src=") == 3  # confusion matrix, referral, reliability
-    assert "macro_<wbr>fscore" in page.read_text()
+    assert "macro_<wbr>precision" in page.read_text()
     assert f"mpcs score {files[0]} --concern {files[1]}" in Page(page).text
     page.write_text("mine")
     assert run("score", files[0], "--html", page) == 2

@@ -11,7 +11,7 @@ import torch
 import torchmetrics.classification as tm
 from torch.nn.functional import one_hot
 
-from mpcs_torch import metrics
+from mpcs_torch import evaluate, metrics
 
 C = 5
 GENERATOR = torch.Generator().manual_seed(0)
@@ -76,6 +76,17 @@ SAME: dict[str, tuple[Value, list[Value]]] = {
     "MatthewsCorrelation": (
         lambda: metrics.MatthewsCorrelation(C)(LOGITS, TARGET),
         [lambda: tm.MulticlassMatthewsCorrCoef(C)(LOGITS, TARGET), lambda: sk.matthews_corrcoef(TARGET, DECIDED)],
+    ),
+    "auroc": (
+        lambda: evaluate(PROBS, TARGET, metrics=["auroc"]).value("auroc"),
+        [
+            lambda: tm.MulticlassAUROC(C, average="macro")(PROBS, TARGET),
+            lambda: sk.roc_auc_score(TARGET, PROBS, multi_class="ovr", average="macro"),
+        ],
+    ),
+    "Overconfidence": (
+        lambda: metrics.Overconfidence(C)(LOGITS.double(), TARGET),
+        [lambda: PROBS.amax(1).mean() - sk.accuracy_score(TARGET, DECIDED)],
     ),
     "ConfusionMatrix": (
         lambda: metrics.ConfusionMatrix(C)(LOGITS, TARGET),

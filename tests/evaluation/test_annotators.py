@@ -50,7 +50,7 @@ def test_values_are_means_over_the_labels_of_annotators() -> None:
     dangerous = (CONCERN.dangerous_pairs() & ~torch.eye(3).bool())[repeated, decided.repeat(3)].double()
     assert found.value("dangerous_rate") == pytest.approx(dangerous.mean().item())
     assert found.value("accuracy") == pytest.approx(accuracy_score(repeated, decided.repeat(3)))
-    assert found.value("f1_macro") == pytest.approx(f1_score(repeated, decided.repeat(3), average="macro"))
+    assert found.value("macro_f1") == pytest.approx(f1_score(repeated, decided.repeat(3), average="macro"))
     assert found.value("cross_entropy") == pytest.approx(log_loss(repeated, A.repeat(3, 1)))
     south = torch.tensor([site == "south" for site in SITES])
     squared = (A.unsqueeze(1) - torch.eye(3)).square().sum(2)[south]

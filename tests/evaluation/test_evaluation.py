@@ -286,7 +286,7 @@ def test_columns_of_a_data_frame_are_classes_by_name() -> None:
 
 def test_rows_of_one_class_say_nothing_about_an_average_over_classes() -> None:
     scores = evaluate(torch.tensor([[0.8, 0.1, 0.1]]).repeat(20, 1), torch.zeros(20, dtype=torch.int64)).first
-    assert scores.without_interval["f1_macro"] == "all rows are of one class, so the others may be missing here"
+    assert scores.without_interval["macro_f1"] == "all rows are of one class, so the others may be missing here"
 
 
 def test_an_error_names_the_model_whose_predictions_are_invalid() -> None:
@@ -295,5 +295,5 @@ def test_an_error_names_the_model_whose_predictions_are_invalid() -> None:
         evaluate({"a": probs, "b": target}, target)
     with pytest.raises(ValueError, match=r"to match preds\['b'\]"):
         evaluate({"a": probs, "b": probs[:20]}, target)
-    with pytest.raises(ValueError, match=r"did you mean auroc\[CLASS\]"):
-        evaluate(probs, target, metrics=["auroc"])
+    with pytest.raises(ValueError, match=r"did you mean recall\[CLASS\]"):
+        evaluate(probs, target, metrics=["recall"])

@@ -161,10 +161,10 @@ def test_a_reference_keeps_no_requirement_itself() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("mcps < 1", "requirement 'mcps < 1.0': metric must be one of accuracy, .*: did you mean mpcs"),
+        ("mcps < 1", "requirement 'mcps < 1.0': metric must be one of dangerous_rate, .*: did you mean mpcs"),
         ("recall[rad] > 1", r"recall\[red\], .*: did you mean recall\[red\]"),
         ("mpcs < older", "model must be one of .*'old', 'new'"),
-        ("accuracy > old - 0.1", "models are compared by misclassification_rate, .*mpcs.*, not by accuracy"),
+        ("accuracy > old - 0.1", "models are compared by dangerous_rate, .*mpcs.*, not by accuracy"),
     ],
 )
 def test_unknown_names_are_errors_that_list_what_there_is(text: str, message: str) -> None:
@@ -221,7 +221,8 @@ def test_a_metric_that_was_not_measured_is_added(metric: str, told: str) -> None
     ],
 )
 def test_a_limit_that_no_value_can_keep_or_violate_is_refused(requirement: str, way: str) -> None:
-    result = evaluate(torch.eye(3)[[0, 1, 2, 0]].repeat(30, 1), torch.tensor([0, 1, 2, 1]).repeat(30))
+    probs, target = torch.eye(3)[[0, 1, 2, 0]].repeat(30, 1), torch.tensor([0, 1, 2, 1]).repeat(30)
+    result = evaluate(probs, target, concern=ConcernSpec(3))
     with pytest.raises(ValueError, match=re.escape(way)):
         result.check(requirement)
     assert result.check("expected_concern < 5", "dangerous <= 200", "accuracy >= 1", "mcc > -0.2", "accuracy > 0")

@@ -56,7 +56,7 @@ def test_values_are_those_of_scikit_learn() -> None:
     of_south = accuracy_score(TARGET[south], decided[south], sample_weight=WEIGHTS[south])
     assert found.value("accuracy", group=("site", "south")) == pytest.approx(of_south)
     f1 = f1_score(TARGET, decided, average="macro", sample_weight=WEIGHTS)
-    assert found.value("f1_macro") == pytest.approx(f1)
+    assert found.value("macro_f1") == pytest.approx(f1)
     assert found.value("mcc") == pytest.approx(matthews_corrcoef(TARGET, decided, sample_weight=WEIGHTS))
     assert found.value("cross_entropy") == pytest.approx(log_loss(TARGET, PROBS, sample_weight=WEIGHTS))
     expected = confusion_matrix(TARGET, decided, sample_weight=WEIGHTS)
@@ -298,10 +298,10 @@ def test_the_command_weights_rows_of_several_files(tmp_path: Path, capsys: pytes
     one = written(tmp_path / "a.csv", PROBS, rows, w=WEIGHTS.tolist())
     other = written(tmp_path / "b.csv", OTHER, rows.flip(0))
     options = ("--weight", "w", "--id-column", "id", "--json")
-    assert run("score", one, other, *options, "--metrics", "accuracy,mpcs,f1_macro") == 0
+    assert run("score", one, other, *options, "--metrics", "accuracy,mpcs,macro_f1") == 0
     found = json.loads(capsys.readouterr().out)
     expected = measured(
-        preds={"a": PROBS, "b": OTHER}, concern=None, weights=WEIGHTS, metrics=["accuracy", "mpcs", "f1_macro"]
+        preds={"a": PROBS, "b": OTHER}, concern=None, weights=WEIGHTS, metrics=["accuracy", "mpcs", "macro_f1"]
     )
     for model in "ab":
         for name, value in expected.models[model].values.items():

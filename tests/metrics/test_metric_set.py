@@ -9,9 +9,10 @@ from mpcs_torch.evaluation.chosen import inputs_from_probs
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.concern.expected_concern import ExpectedConcern
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.functional.probability.scores import BrierScore
 from mpcs_torch.metrics.metric_set import MetricSet
-from mpcs_torch.metrics.register import BY_NAME, PROBABILITY_ACCURACY, MetricEntry
+from mpcs_torch.metrics.register import BY_NAME, MetricEntry
 from tests.metrics.batches import random_batch
 
 NAMES = ("accuracy", "mpcs", "calibration_slope", "measured_decisiveness", "risk_coverage_area", "dangerous")
@@ -23,7 +24,7 @@ def make() -> MetricSet:
 
 WEIGHTS = 0.5 + torch.arange(16.0).reshape(4, 4) / 8
 VARIANTS: dict[Any, list[dict[str, Any]]] = {
-    PROBABILITY_ACCURACY: [
+    ProbabilityAccuracy: [
         {"cells": 20_000},
         {"cells": 20_000, "n_bins": 3},
         {"cells": 20_000, "n_bins": 3, "span": "unit"},

@@ -71,6 +71,13 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
+def overconfidence(probs: list[list[float]], target: list[int]) -> float:
+    """Subtract the accuracy from the mean confidence (Guo et al. 2017)."""
+    confidence = sum(map(max, probs)) / len(probs)
+    right = sum(row.index(max(row)) == label for row, label in zip(probs, target, strict=True))
+    return confidence - right / len(probs)
+
+
 def brier_score(probs: list[list[float]], target: list[int]) -> float:
     """Compute the mean over samples of the sum over classes of squared differences (Brier 1950)."""
     return _mean([sum((p - (c == y)) ** 2 for c, p in enumerate(row)) for row, y in zip(probs, target, strict=True)])

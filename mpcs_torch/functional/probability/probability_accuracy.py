@@ -1,21 +1,33 @@
 """Generalized means of the predicted probabilities and of the observed rates of true classes, and their comparison."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from math import inf, isfinite
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import map_chunks
-from mpcs_torch.functional.inputs.checks import check_choice, widest_float
-from mpcs_torch.functional.inputs.labels import Labels
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples, checked_terms, input_scale
+from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widest_float
+from mpcs_torch.functional.inputs.labels import Bins, Labels
+from mpcs_torch.functional.inputs.probabilities import (
+    RowTerms,
+    Samples,
+    checked_terms,
+    flatten_samples,
+    input_scale,
+    sample_rules,
+)
+from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.probability.scores import (
+    POWERS,
     ProbabilityMeans,
     check_floor,
     log_generalized_mean,
     means_from_probs,
+    means_of_sums,
+    power_sums,
     prob_of_true_class,
 )
 
@@ -331,18 +343,105 @@ def probability_accuracy(
         >>> probability_accuracy(probs, target, num_classes=2, from_logits=False, n_bins=2)["slope"]
         tensor(0.7421, dtype=torch.float64)
     """
+    if cells is not None:
+        settings = from_logits, epsilon, n_bins, delta, span, ignore_index
+        values: Any = ProbabilityAccuracy(num_classes, cells, *settings)(preds, target)
+        return dict(values)
     check_bins(epsilon, n_bins, delta, span)
-    check_cells(cells, delta)
     terms = checked_terms(prob_of_true_class, preds, target, None, num_classes, input_scale(from_logits), ignore_index)
-    labels = terms.labels
-    reported = means_from_probs(terms.term, labels.weight, epsilon)
-    if cells is None:
-        measured = measure_terms(terms, epsilon, n_bins, delta, span)
-    else:
-        probs = terms.samples.probs()
-        counts = count_probabilities(probs, labels.target, labels.counted, cells)
-        measured = measure_counts(*counts, cells, epsilon, n_bins, delta, span)
-    return compare_means(reported, measured.means)
+    reported = means_from_probs(terms.term, terms.labels.weight, epsilon)
+    return compare_means(reported, measure_terms(terms, epsilon, n_bins, delta, span).means)
+
+
+class CellSums(NamedTuple):
+    """The sums of rows from which reported and measured means are computed."""
+
+    powers: Tensor
+    """(..., 3): the sums of the probabilities of true classes (at least ``epsilon``), raised to each of `POWERS`."""
+    samples: Tensor
+    """(...): the number of rows."""
+    correct: Tensor
+    """(..., grid_size): the number of probabilities of true classes in each cell."""
+    incorrect: Tensor
+    """(..., grid_size): the number of probabilities of other classes in each cell."""
+
+
+@dataclass(eq=False)
+class ProbabilityAccuracy(Measure[Samples, CellSums]):
+    """The measure of `probability_accuracy`, from a histogram of probabilities."""
+
+    num_classes: int
+    cells: int
+    from_logits: bool = True
+    epsilon: float = 0.005
+    n_bins: int = 20
+    delta: float | None = 0.005
+    span: BinSpan = "data"
+    ignore_index: int | None = None
+
+    sums_type = CellSums
+    sums_settings = ("num_classes", "cells", "from_logits", "epsilon", "ignore_index")
+    direction = None
+    takes_weights = False
+    is_wide = True
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_num_classes(self.num_classes)
+        check_bins(self.epsilon, self.n_bins, self.delta, self.span)
+        check_cells(self.cells, self.delta)
+
+    @property
+    def value_rules(self) -> Sequence[str]:
+        """The beginnings of the error messages about invalid values."""
+        return sample_rules(self.num_classes, scale=input_scale(self.from_logits))
+
+    @property
+    def width(self) -> int:
+        """The number of sums."""
+        return len(POWERS) + 1 + 2 * grid_size(self.cells)
+
+    def named(self, sums: Tensor) -> CellSums:
+        """Split the sums into those of powers, rows, and cells."""
+        grid = grid_size(self.cells)
+        powers, samples, correct, incorrect = sums.split_with_sizes([len(POWERS), 1, grid, grid], -1)
+        return CellSums(powers, samples.squeeze(-1), correct.long(), incorrect.long())
+
+    def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
+        """Flatten a batch of scores (N, C, ...) and labels (N, ...)."""
+        if sample_weight is not None:
+            raise ValueError("sample_weight must be None: measured probabilities take no weights.")
+        scale = input_scale(self.from_logits)
+        return flatten_samples(preds, target, self.num_classes, scale, self.ignore_index)
+
+    def sums(self, rows: Samples, bins: Bins | None = None) -> Tensor:
+        """Return the sums of all rows, or of the rows in each bin."""
+        probs, labels = rows.probs(), rows.labels
+        true_probs = rows.true_class_values(probs)
+        if bins is None:
+            return self._sums(probs, labels.target, labels.counted, true_probs)
+        columns = probs, labels.target, labels.counted, true_probs
+        parts = ([column[bins.codes == code] for column in columns] for code in range(bins.number))
+        return torch.stack([self._sums(*part) for part in parts])
+
+    def _sums(self, probs: Tensor, labels: Tensor, counted: Tensor, true_probs: Tensor) -> Tensor:
+        weights = counted.to(widest_float(probs.device))
+        cells = count_probabilities(probs, labels, counted, self.cells)
+        powers = power_sums(true_probs, weights, self.epsilon)
+        return torch.cat([powers, weights.sum().unsqueeze(0), *(each.to(powers) for each in cells)])
+
+    def value(self, sums: CellSums) -> Any:
+        """Return the reported means, the measured means and the slope by name."""
+        return compare_means(self.reported(sums), self.measured(sums).means)
+
+    def reported(self, sums: CellSums) -> ProbabilityMeans:
+        """Return the means of the predicted probabilities of the true classes."""
+        return means_of_sums(sums.powers, sums.samples)
+
+    def measured(self, sums: CellSums) -> MeasuredProbabilities:
+        """Return the bins of the predicted probabilities, and the generalized means of their rates."""
+        settings = self.epsilon, self.n_bins, self.delta, self.span
+        return measure_counts(sums.correct, sums.incorrect, self.cells, *settings)
 
 
 def compare_means(reported: ProbabilityMeans, measured: ProbabilityMeans) -> dict[str, Tensor]:

@@ -160,6 +160,52 @@ def robustness(
     return Robustness(num_classes, from_logits, ignore_index, epsilon)(preds, target, sample_weight)
 
 
+def overconfidence(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    *,
+    num_classes: int,
+    from_logits: bool = True,
+    ignore_index: int | None = None,
+) -> Tensor:
+    r"""Compute the mean confidence in decisions minus their accuracy; in [-1, 1], 0 is best.
+
+    .. math:: \frac{1}{N} \sum_n \max_c p_{nc} - [\hat{y}_n = y_n]
+
+    The confidence in a decision is the probability of the most probable class. Above 0, the classifier is surer than it
+    should be. A value of 0 does not mean that it is calibrated: doubt can be too large in some places, and too small in
+    others. Arguments and errors are those of `geometric_accuracy`, without ``epsilon``.
+
+    Returns:
+        A float64 scalar (float32 on MPS); NaN without samples.
+
+    References:
+        Guo, Pleiss, Sun, Weinberger: On Calibration of Modern Neural Networks, ICML 2017, Section 2 (the gap between
+        confidence and accuracy).
+
+    Example:
+        >>> probs = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+        >>> overconfidence(probs, torch.tensor([0, 1]), num_classes=2, from_logits=False)
+        tensor(0.2500, dtype=torch.float64)
+    """
+    return Overconfidence(num_classes, from_logits, ignore_index)(preds, target, sample_weight)
+
+
+class Overconfidence(ProbabilityMeasure):
+    """The measure of `overconfidence`."""
+
+    direction = None
+    limits = (-1.0, 1.0)
+    interval_rule = "bounded"
+    row_limits = (-1, 1)
+
+    def term(self, samples: Samples) -> Tensor:
+        """Return the confidence in the decision, minus 1 if it is right."""
+        confidence, decided = samples.probs().max(dim=1)
+        return confidence.to(widest_float(confidence.device)) - (decided == samples.labels.target).double()
+
+
 def prob_of_true_class(samples: Samples) -> Tensor:
     """Return the probability of the true class of each sample: (M,)."""
     return samples.true_class_values(samples.probs())

@@ -68,6 +68,8 @@ class RocArea:
     def misranked(self, rows: RankedRows) -> list["Misranked"]:
         """Return the wrong comparisons for each class that occurs beside others, or for the group."""
         columns = [(rows.scores[:, place], rows.labels == place) for place in range(rows.scores.shape[1])]
+        if self.num_classes == 2 and not self.classes:
+            columns = columns[1:]  # the area of both classes is the same
         return [
             misranked(scores, is_in, rows.weights)
             for scores, is_in in columns

@@ -1,6 +1,6 @@
 """ProbabilityAccuracy: the Metric of `functional.probability_accuracy`."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -51,13 +51,14 @@ class ProbabilityAccuracy(SumMetric):
     true_labels: list[Tensor]
     """The labels, a tensor (M,) for each batch, -1 for ignored samples; only if ``cells`` is None."""
     powers: Tensor
-    """(3,): the sum of the probabilities of true classes (at least ``epsilon``), raised to each of `POWERS`."""
+    """(3,): the sum of the probabilities of true classes (at least ``epsilon``), raised to each of `POWERS`; only if
+    ``cells`` is None."""
     samples: Tensor
-    """Scalar: the number of samples."""
-    correct: Tensor
-    """(grid_size,), int64, if ``cells`` is set: the number of probabilities of true classes in each cell."""
-    incorrect: Tensor
-    """(grid_size,), int64, if ``cells`` is set: the number of probabilities of other classes in each cell."""
+    """Scalar: the number of samples; only if ``cells`` is None."""
+    sums: Tensor
+    """(K,), if ``cells`` is set: the sums of the measure `mpcs_torch.functional.probability.probability_accuracy`."""
+    measure: kernel.ProbabilityAccuracy | None
+    __jit_ignored_attributes__: ClassVar[list[str]] = [*SumMetric.__jit_ignored_attributes__, "measure"]
 
     def __init__(
         self,
@@ -77,33 +78,33 @@ class ProbabilityAccuracy(SumMetric):
         kernel.check_bins(epsilon, n_bins, delta, span)
         kernel.check_cells(cells, delta)
         scale = input_scale(from_logits)
+        settings = from_logits, epsilon, n_bins, delta, span, ignore_index
+        measure = None if cells is None else kernel.ProbabilityAccuracy(num_classes, cells, *settings)
         super().__init__(
-            locals(),
+            {name: value for name, value in locals().items() if name != "settings"},
             value_rules=sample_rules(num_classes, scale=scale),
             state_settings=("num_classes", "from_logits", "epsilon", "cells", "ignore_index"),
         )
-        self.add_sum("powers", shape=(len(POWERS),))
-        self.add_sum("samples")
-        if cells is None:
+        if measure is None:
+            self.add_sum("powers", shape=(len(POWERS),))
+            self.add_sum("samples")
             self.add_samples("probs", shape=(num_classes,))
             self.add_samples("true_labels", dtype=torch.int64)
         else:
-            self.add_sum("correct", shape=(kernel.grid_size(cells),), dtype=torch.int64)
-            self.add_sum("incorrect", shape=(kernel.grid_size(cells),), dtype=torch.int64)
+            self.add_sum("sums", shape=(measure.width,))
 
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target (N,) or (N, ...)."""
         samples = flatten_samples(detached(preds), target, self.num_classes, self.scale, self.ignore_index)
         self.admit(samples.find_faults)
+        if self.measure is not None:
+            self.add(sums=self.measure.sums(samples))
+            return
         probs, labels = samples.probs(), samples.labels
         true_probs = samples.true_class_values(probs)
         self.add(powers=power_sums(true_probs, labels.weight, self.epsilon), samples=labels.weight.sum())
-        if self.cells is None:
-            kept = probs if self.from_logits else probs.clone()  # the probabilities may share memory with the caller
-            self.add(probs=kept, true_labels=torch.where(labels.counted, labels.target, -1))
-        else:
-            correct, incorrect = kernel.count_probabilities(probs, labels.target, labels.counted, self.cells)
-            self.add(correct=correct, incorrect=incorrect)
+        kept = probs if self.from_logits else probs.clone()  # the probabilities may share memory with the caller
+        self.add(probs=kept, true_labels=torch.where(labels.counted, labels.target, -1))
 
     def compute(self) -> dict[str, Tensor]:
         """Return the reported means, the measured means and the slope by name: float64 scalars."""
@@ -113,6 +114,8 @@ class ProbabilityAccuracy(SumMetric):
         """Return the means of the predicted probabilities of the true classes."""
         with self.gathered():
             self.check_computable()
+            if self.measure is not None:
+                return self.measure.reported(self.measure.named(self.sums))
             return means_of_sums(self.powers, self.samples)
 
     def bins(self) -> kernel.MeasuredProbabilities:
@@ -123,8 +126,8 @@ class ProbabilityAccuracy(SumMetric):
         settings = self.epsilon, self.n_bins, self.delta, self.span
         with self.gathered():
             self.check_computable()
-            if self.cells is not None:
-                return kernel.measure_counts(self.correct, self.incorrect, self.cells, *settings)
+            if self.measure is not None:
+                return self.measure.measured(self.measure.named(self.sums))
             probs, labels = self.kept_samples("probs"), self.kept_samples("true_labels")
         samples = flatten_samples(probs, labels, self.num_classes, "probs", ignore_index=-1)
         return kernel.measure_terms(row_terms(samples, prob_of_true_class), *settings)

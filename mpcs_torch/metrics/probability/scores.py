@@ -102,6 +102,37 @@ class BrierScore(MeasureMetric):
         return {**super()._references(), "uniform guess": guess}
 
 
+class Overconfidence(MeasureMetric):
+    """Compute the mean confidence in decisions minus their accuracy; in [-1, 1], 0 is best.
+
+    Arguments are those of `mpcs_torch.functional.overconfidence`; for ``validate_args`` and errors see `Accuracy`.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import Overconfidence
+        >>> gap = Overconfidence(num_classes=2, from_logits=False)
+        >>> gap(torch.tensor([[0.9, 0.1], [0.6, 0.4]]), torch.tensor([0, 1]))
+        tensor(0.2500, dtype=torch.float64)
+    """
+
+    of = measures.Overconfidence
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        from_logits: bool = True,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        measure = measures.Overconfidence(num_classes, from_logits, ignore_index)
+        super().__init__(measure, validate_args, kwargs)
+
+    def _references(self) -> dict[str, float]:
+        return {"no gap": 0.0}
+
+
 class CrossEntropy(MeasureMetric):
     """Compute the mean cross entropy of probabilities; in nats, lower is better, 0 is perfect.
 

@@ -22,7 +22,7 @@ from pydantic import (
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.io.packaged import import_attribute
-from mpcs_torch.metrics.register import BY_NAME, MetricEntry, Takes, entry_of_path
+from mpcs_torch.metrics.register import COLUMNS, MetricEntry, Takes, entry_of_path
 
 
 def _number(value: object) -> object:
@@ -205,15 +205,15 @@ class MetricConfig(Section):
             _check_settings(entry, value)
             return {**value, "direction": value.get("direction") or entry.direction}
         registered = value.get("metric") or value["name"]
-        usable = [name for name, entry in BY_NAME.items() if entry.takes_classes]
-        if not isinstance(registered, str) or registered not in BY_NAME:
+        usable = [name for name, entry in COLUMNS.items() if entry.takes_classes]
+        if not isinstance(registered, str) or registered not in COLUMNS:
             raise ValueError(f"must be one of {', '.join(usable)}, or have a path, but is {quoted(registered)}")
         if registered not in usable:
-            taken = BY_NAME[registered].takes.replace("_", " ")
+            taken = COLUMNS[registered].takes.replace("_", " ")
             raise ValueError(f"{registered} takes {taken}, but the data of a run have one class for each sample")
         if value.keys() & {"takes", "direction"}:
             raise ValueError(f"takes and direction must come with a path; {registered} has its own")
-        _check_settings(BY_NAME[registered], value)
+        _check_settings(COLUMNS[registered], value)
         return value
 
     @model_serializer(mode="wrap")
@@ -225,7 +225,7 @@ class MetricConfig(Section):
 
     def entry(self) -> MetricEntry:
         """Return the metric's entry in the register, with the column's name and the settings of this config."""
-        entry = BY_NAME[self.metric or self.name] if self.path is None else entry_of_path(self.path)
+        entry = COLUMNS[self.metric or self.name] if self.path is None else entry_of_path(self.path)
         if self.path is not None:
             entry = replace(entry, takes=self.takes, given_direction=self.direction)
         return replace(entry, name=self.name, settings={**entry.settings, **(self.model_extra or {})})

@@ -91,6 +91,14 @@ PROBABILITY: dict[type[SumMetric], MetricCase] = {
         make_stranger=lambda: metrics.BrierScore(CLASSES, ignore_index=3),  # the other one shares the states
     ),
     metrics.CrossEntropy: entropy_case(normalized=False),
+    metrics.Overconfidence: MetricCase(
+        make=lambda **settings: metrics.Overconfidence(CLASSES, **settings),
+        higher_is_better=None,
+        make_other=lambda: metrics.Overconfidence(CLASSES, ignore_index=3),
+        agreeing_batch=(2 * torch.eye(CLASSES)[:3].double(), torch.arange(3)),
+        oracle=lambda batch: {"": naive.overconfidence(batch[0].softmax(1).tolist(), batch[1].tolist())},
+        fed=WIDE,
+    ),
 }
 MORE_PROBABILITY = {  # settings with states of their own
     "ProbabilityAccuracy by cells": probability_case(100_000),

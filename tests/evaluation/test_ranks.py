@@ -1,0 +1,72 @@
+"""The mean area over classes: its intervals and differences hold, in groups, clusters and merged parts."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import binomtest
+
+from mpcs_torch import Evaluation, evaluate
+
+CLASSES = 3
+
+
+def drawn(rows: int, seed: int, *, skill: float = 1.0) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.randint(CLASSES, (rows,), generator=generator)
+    logits = torch.randn(rows, CLASSES, generator=generator) + skill * torch.eye(CLASSES)[target]
+    return logits.double().softmax(1), target
+
+
+def area(skill: float) -> float:
+    probs, target = drawn(200_000, 999, skill=skill)
+    return evaluate(probs, target, metrics=["auroc"], intervals=False).value("auroc")
+
+
+def test_intervals_hold_the_area_of_many_rows() -> None:
+    true = area(1.0)
+    held = []
+    for seed in range(150):
+        ends = evaluate(*drawn(300, seed), metrics=["auroc"]).interval("auroc")
+        assert ends is not None
+        held.append(ends[0] <= true <= ends[1])
+    assert binomtest(sum(held), len(held), 0.95, "less").pvalue > 0.001
+
+
+def test_intervals_of_clusters_are_wider() -> None:
+    probs, target = drawn(400, 1)
+    repeated = torch.arange(400).repeat_interleave(4)
+    plain = evaluate(probs, target, metrics=["auroc"]).interval("auroc")
+    options: dict[str, Any] = {"metrics": ["auroc"], "clusters": repeated.numpy()}
+    clustered = evaluate(probs[repeated], target[repeated], **options).interval("auroc")
+    assert plain == pytest.approx(clustered, abs=0.002), "a row four times says no more than once"
+
+
+def test_a_difference_of_models_holds_the_true_one_and_a_model_does_not_differ_from_itself() -> None:
+    probs, target = drawn(500, 2)
+    noise = torch.randn(500, CLASSES, generator=torch.Generator().manual_seed(3)).double()
+    worse = (probs.log() + noise).softmax(1)
+    result = evaluate({"a": probs, "b": worse}, target, metrics=["auroc"])
+    [row] = result.comparisons
+    assert row.better == "a"
+    assert row.paired.difference == pytest.approx(result.value("auroc", "b") - result.value("auroc", "a"))
+    same = evaluate({"a": probs, "b": probs.clone()}, target, metrics=["auroc"])
+    assert not same.comparisons
+    assert len(same.without) == 1
+
+
+def test_parts_and_groups_have_the_values_of_their_rows() -> None:
+    probs, target = drawn(200, 4)
+    sites = np.array(["x", "y"])[np.arange(200) % 2]
+    whole = evaluate(probs, target, metrics=["auroc"], groups={"site": sites})
+    parts = [Evaluation(CLASSES, metrics=["auroc"]) for _ in range(2)]
+    for part, rows in zip(parts, (slice(0, 90), slice(90, 200)), strict=True):
+        part.update(probs[rows], target[rows], groups={"site": sites[rows]})
+    parts[0].merge(parts[1])
+    for result in (whole, parts[0].result()):
+        assert result.value("auroc") == pytest.approx(whole.value("auroc"))
+        assert result.interval("auroc") == pytest.approx(whole.interval("auroc"))
+        for name in ("x", "y"):
+            alone = evaluate(probs[sites == name], target[sites == name], metrics=["auroc"])
+            assert result.value("auroc", group=("site", name)) == pytest.approx(alone.value("auroc"))
