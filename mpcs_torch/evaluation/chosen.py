@@ -62,6 +62,8 @@ class ChosenMetrics(NamedTuple):
     ranges: ConcernRange | None
     """The ranges of costs, whose middle is ``concern``; None for known costs, or if referrals have no cost."""
     class_names: Sequence[str]
+    is_default: bool = False
+    """Whether the metrics were not named."""
 
     @property
     def decision_names(self) -> list[str]:
@@ -174,6 +176,7 @@ def choose_metrics(
         has_costs=has_costs,
         ranges=None if refers and not _has_referral_cost(concern) else ranges,
         class_names=tuple(class_names),
+        is_default=entries is None,
     )
     if entries is None:
         defaults = [entry for entry in ENTRIES if _is_default(chosen, entry)]

@@ -33,7 +33,6 @@ MAX_NUMBERS = 2**27
 """The maximum number of values (1 GiB) for all groups of a column; if there are more, rows are refused."""
 LEADING = 4
 """The number of columns before the sums of metrics: rows, errors, the sum of labels, and the sum of weights."""
-NOT_REQUESTED = "intervals were not requested"
 ALL = ""
 """The key for all rows, in dictionaries whose other keys are columns of groups."""
 
@@ -121,7 +120,8 @@ class ModelSums:
         """The states of metrics that are not functions of sums, by column, then by code of the group of rows."""
         self.ranks = {name: KeptRanks(measure) for name, measure in layout.chosen.ranks().items()}
         """The rows that measures of ranks keep, by name."""
-        self._wide = {column: dict[int, list[Tensor]]() for column in self.tables}
+        has_groups = not layout.chosen.is_default  # a histogram of the rows of a group must be asked for
+        self._wide = {column: dict[int, list[Tensor]]() for column in self.tables if column == ALL or has_groups}
         """The sums of each of the layout's wide measures, by column, then by code of the group of rows."""
         self._pending: list[Rows] = []
         self._pending_states: list[Rows] = []
@@ -187,7 +187,7 @@ class ModelSums:
             self._pending_states.append(rows)
         for column in rows.groups:
             numbers = sum(states.numbers for of_group in self._states[column].values() for states in of_group)
-            numbers += sum(sums.numel() for of_group in self._wide[column].values() for sums in of_group)
+            numbers += sum(sums.numel() for of_group in self._wide.get(column, {}).values() for sums in of_group)
             if numbers > MAX_NUMBERS or self.tables[column].exceeds(MAX_NUMBERS):
                 most = f"{8 * MAX_NUMBERS >> 30} GiB"
                 raise ValueError(f"column {quoted(column)} must have fewer groups: their sums take more than {most}")
@@ -241,8 +241,8 @@ class ModelSums:
             entry = next(each for each in self.layout.chosen.entries if each.name == name)
             values[name] = entry.number(computed), entry.no_interval
         for name, kept in self.ranks.items():
-            value, interval = kept.interval(column, code, clusters=cluster is not None)
-            values[name] = value, interval if self._keeps_bins else NOT_REQUESTED
+            clusters = cluster is not None if self._keeps_bins else None
+            values[name] = kept.measured(column, code, clusters=clusters)
         for group in self._others:
             for entry in group.entries:
                 left = self.left_out(entry.name, column, code)
@@ -255,7 +255,7 @@ class ModelSums:
 
     def _wide_values(self, column: str, code: int) -> dict[str, Any]:
         values = dict[str, Any]()
-        for group, sums in zip(self.layout.wide, self._wide[column].get(code, ()), strict=False):
+        for group, sums in zip(self.layout.wide, self._wide.get(column, {}).get(code, ()), strict=False):
             values |= group.values(group.first.named(sums))
         return values
 

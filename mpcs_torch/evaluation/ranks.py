@@ -1,7 +1,7 @@
 """Values, intervals and differences of measures of ranks, from the rows that they keep."""
 
 from collections.abc import Mapping
-from math import isfinite
+from math import isfinite, nan
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.quality.roc_area import Misranked, RankedRows, RocArea
 
+NOT_REQUESTED = "intervals were not requested"
 NO_VALUE = "the metric has no value"
 FEW_DECIDE = "few rows decide about it, so rare ones may be missing here"
 MIN_EFFECTIVE = 40
@@ -24,39 +25,56 @@ class KeptRanks:
     def __init__(self, measure: RocArea) -> None:
         self.measure = measure
         self._parts = list[tuple[RankedRows, Tensor, dict[str, Tensor]]]()
+        self._of_groups = dict[str, dict[int, tuple[RankedRows, Tensor]]]()
+        """The rows and identifiers of each group, by column, once they are asked for."""
 
     def add(self, rows: RankedRows, ids: Tensor, groups: Mapping[str, Tensor]) -> None:
         """Add rows with identifiers of rows or clusters, (n,), and codes of groups by column, (n,) each."""
         self._parts.append((rows, ids, dict(groups)))
+        self._of_groups.clear()
 
     def merge(self, other: "KeptRanks", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the rows of ``other``, whose codes of groups ``codes`` translates; add ``first`` to its identifiers."""
         for rows, ids, groups in other._parts:
             self.add(rows, ids + first, {column: codes[column][each] for column, each in groups.items()})
 
-    def influences(self, column: str, code: int, *, clusters: bool) -> Influences | None:
-        """Return the value of a group's rows (of all rows if ``column`` is empty), with influences; None if NaN."""
-        rows = RankedRows.joined([rows for rows, _, _ in self._parts])
-        ids = torch.cat([ids for _, ids, _ in self._parts])
-        if column:
-            is_in = torch.cat([groups[column] for _, _, groups in self._parts]) == code
-            rows, ids = rows.at(is_in), ids[is_in]
-        units = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        are_rows = not clusters and int(units.max()) + 1 == len(units)  # a row with shares is split into several
-        areas = self.measure.misranked(rows)
-        if not areas:
-            return None
-        weights = None if bool((rows.weights == 1).all()) else rows.weights
-        return _of_areas(areas, weights, None if are_rows else units)
+    def measured(self, column: str, code: int, *, clusters: bool | None) -> tuple[float, Interval | Reason]:
+        """Return the value of a group's rows (of all rows if ``column`` is empty), and its interval or why it has none.
 
-    def interval(self, column: str, code: int, *, clusters: bool) -> tuple[float, Interval | Reason]:
-        """Return the value of a group's rows, and its interval or why it has none."""
+        ``clusters`` is None if no interval is wanted.
+        """
+        if clusters is None:
+            rows, _ = self._rows_of(column)[code]
+            return self.measure.value(rows).item(), NOT_REQUESTED
         found = self.influences(column, code, clusters=clusters)
         if found is None or not isfinite(found.value):
-            return float("nan"), NO_VALUE
+            return nan, NO_VALUE
         if found.possible is not None:
             return found.value, area_interval(found)
         return found.value, found.jackknife("logit") if found.effective() >= MIN_EFFECTIVE else FEW_DECIDE
+
+    def influences(self, column: str, code: int, *, clusters: bool) -> Influences | None:
+        """Return the value of a group's rows with the influence of each; None if there is no value."""
+        rows, ids = self._rows_of(column)[code]
+        areas = self.measure.misranked(rows)
+        if not areas:
+            return None
+        units = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        are_rows = not clusters and int(units.max()) + 1 == len(units)  # a row with shares is split into several
+        weights = None if bool((rows.weights == 1).all()) else rows.weights
+        return _of_areas(areas, weights, None if are_rows else units)
+
+    def _rows_of(self, column: str) -> dict[int, tuple[RankedRows, Tensor]]:
+        """Return the rows and identifiers of each group of a column, by its code; without a column, all have code 0."""
+        if column not in self._of_groups:
+            rows = RankedRows.joined([rows for rows, _, _ in self._parts])
+            ids = torch.cat([ids for _, ids, _ in self._parts])
+            codes = torch.cat([groups[column] for _, _, groups in self._parts]) if column else torch.zeros_like(ids)
+            order = codes.argsort(stable=True)
+            distinct, counts = codes[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
+            places = zip(distinct.tolist(), order.split_with_sizes(counts.tolist()), strict=True)
+            self._of_groups[column] = {code: (rows.at(at), ids[at]) for code, at in places}
+        return self._of_groups[column]
 
 
 def rank_difference(first: KeptRanks, second: KeptRanks, *, clusters: bool) -> PairedDifference | Reason:

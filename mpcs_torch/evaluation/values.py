@@ -72,10 +72,11 @@ def binned_scores(
             ends[name] = metric_interval(measure, bins, units, class_ends)
     if "destructive_rate" in values and chosen.concern is None:
         ends["destructive_rate"] = "without a concern, every error is dangerous"
+    entries = {name: entry for name, entry in entries.items() if name in values}
     ends = {name: ends.get(name, entry.no_interval) for name, entry in entries.items() if intervals}
     return ClassifierScores(
         rows=round((units.counts @ units.rows).item()),
-        entries=chosen.entries,
+        entries=tuple(entries.values()),
         values={name: values[name] for name in entries},
         intervals={name: each for name, each in ends.items() if not isinstance(each, str)},
         without_interval={name: why for name, why in ends.items() if isinstance(why, str) and not isnan(values[name])},
