@@ -353,13 +353,13 @@ def results_of(tasks: Sequence[Trials], bar: Bar) -> Iterator[dict[str, Any]]:
     """Train what is missing, and give the results of each task; runs that an earlier call finished are kept."""
     _finish("tuning", [run for trials in tasks for run in trials.tuning()], bar)
     _finish("choosing, runs", [run for trials in tasks for run in trials.choosing()], bar)
-    choices = sorted(_each("choosing", choose, tasks, bar), key=lambda each: tasks.index(each[0]))
+    choices = sorted(each_done("choosing", choose, tasks, bar), key=lambda each: tasks.index(each[0]))
     seeds_of = {trials: trials.details.seeds for trials in tasks}
     runs = [trials.run(arm, seed) for trials, made in choices for arm in made.arms() for seed in seeds_of[trials]]
     _finish("judging", runs, bar)
     works = [Work(trials, arm, made.baseline) for trials, made in choices for arm in made.arms()]
     works += [Work(trials, each, made.baseline) for trials, made in choices for each in made.recipes().values()]
-    rows: dict[Any, Row] = {(work.trials, work.judged): row for work, row in _each("measuring", judge, works, bar)}
+    rows: dict[Any, Row] = {(work.trials, work.judged): row for work, row in each_done("measuring", judge, works, bar)}
     for trials, made in choices:
         of_recipes = {name: rows[trials, each] for name, each in made.recipes().items()}
         yield result_of(trials, made, {arm: rows[trials, arm] for arm in made.arms()}, of_recipes)
@@ -367,11 +367,13 @@ def results_of(tasks: Sequence[Trials], bar: Bar) -> Iterator[dict[str, Any]]:
 
 def _finish(title: str, runs: Sequence[Run], bar: Bar) -> None:
     missing = {run.path: run for run in runs if not run.is_done()}  # some share their outcome
-    for _ in _each(title, train_and_keep, list(missing.values()), bar):
+    for _ in each_done(title, train_and_keep, list(missing.values()), bar):
         pass
 
 
-def _each(title: str, function: Callable[[Item], Done], items: Sequence[Item], bar: Bar) -> Iterator[tuple[Item, Done]]:
+def each_done(
+    title: str, function: Callable[[Item], Done], items: Sequence[Item], bar: Bar
+) -> Iterator[tuple[Item, Done]]:
     """Give each item with its result, as it is done."""
     with bar(title, len(items)) as advance:
         for done in run_in_processes(function, items):

@@ -162,7 +162,7 @@ def train(
         index = order[place : place + task.batch_size]
         place += task.batch_size
         if follower is None:
-            optimizer.param_groups[0]["lr"] = rate * _cosine(step, task.steps)
+            optimizer.param_groups[0]["lr"] = rate * cosine(step, task.steps)
         elif step and step % (task.steps // LOOKS) == 0 and follower.look(model):
             break
         optimizer.zero_grad()
@@ -180,7 +180,7 @@ def train(
     return model
 
 
-def _cosine(step: int, steps: int) -> float:
+def cosine(step: int, steps: int) -> float:
     """Return the share of the full learning rate at a step."""
     warmup = max(1, round(WARMUP * steps))
     return min(1.0, (step + 1) / warmup) * (0.5 + 0.5 * cos(pi * step / steps))

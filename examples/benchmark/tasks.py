@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from examples.benchmark.keel_tables import load_keel
 from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.errors import quoted
 from mpcs_torch.io.packaged import packaged_file
@@ -71,6 +72,10 @@ class Task:
     """From a setting and a seed: a classifier of scikit-learn."""
     source: str = ""
     """Tasks with the same source share the runs of plain methods: they differ in their concern alone."""
+    is_image: bool = False
+    """Whether augmentation shifts images by whole pixels; otherwise, it adds normal noise."""
+    noises: tuple[float, ...] = (0.0, 0.15, 0.5)
+    """The strengths of augmentation that are tried: pixels, or shares of the standard deviation of all inputs."""
     bayes: Callable[[Tensor], Tensor] | None = None
     """The true probabilities (N, C) of inputs (N, ...), where they are known."""
 
@@ -104,6 +109,13 @@ def _loaded(load: Loader, root: Path) -> DataSplits:
 
 def _releasing(*releases: Sequence[int]) -> Callable[[Sequence[str]], ConcernSpec]:
     return lambda names: ConcernSpec(list(names), releases=[list(each) for each in releases], factor=0.5)
+
+
+def _randomly_releasing(names: Sequence[str], *, pairs: int, seed: int) -> ConcernSpec:
+    """Release so many of the ordered pairs of classes, drawn at random."""
+    ordered = [(true, other) for true in range(len(names)) for other in range(len(names)) if true != other]
+    drawn = torch.randperm(len(ordered), generator=torch.Generator().manual_seed(seed))[:pairs].tolist()
+    return ConcernSpec(list(names), releases=[ordered[place] for place in drawn], factor=0.5)
 
 
 def _packaged(name: str) -> Callable[[Sequence[str]], ConcernSpec]:
@@ -163,6 +175,8 @@ _mnist = Task(
     tuning_seeds=range(2),
     choice_seeds=range(4),
     source="mnist-mlp",
+    is_image=True,
+    noises=(0.0, 1.0),
 )
 _DIGITS_RELEASES = ((1, 8), (2, 8), (3, 8, 9), (4, 7), (7, 4, 9), (8, 1, 2, 3, 9), (9, 3, 7, 8))
 """As drafted by ``mpcs concern suggest digits --from tsne --seeds 1``."""
@@ -179,6 +193,8 @@ _digits = Task(
 _TREES: dict[str, Any] = {"model": None, "learning_rates": (0.0,), "groups": ("trees",), "choice_seeds": range(3)}
 
 
+_table = partial(Task, model=_mlp, is_scaled=True, seeds=range(200, 240))
+"""Makes a task with a table of features."""
 _small = partial(Task, model=_mlp, is_scaled=True, seeds=range(100, 160), limit=0.05)
 """Makes a task with so few samples that it takes more seeds and a higher limit."""
 _recurrent = partial(Task, model=_lstm, clip_norm=1.0, tuning_seeds=range(2), choice_seeds=range(6))
@@ -211,6 +227,34 @@ TASKS: dict[str, Task] = {
         _digits,
         replace(_digits, name="digits, random forest", estimator=_forest, source="digits-forest", **_TREES),
         replace(_digits, name="digits, boosting", estimator=_boosting, source="digits-boosting", **_TREES),
+        # Grey soil, damp grey soil and very damp grey soil may be mistaken for the next one.
+        _table(
+            "satimage, MLP",
+            partial(load_keel, name="satimage"),
+            _releasing([2, 3], [3, 2], [3, 5], [5, 3]),
+            steps=1500,
+            choice_seeds=range(3),
+            seeds=range(200, 212),
+        ),
+        *(
+            _table(
+                f"penbased, MLP, random list {number}",
+                partial(load_keel, name="penbased"),
+                partial(_randomly_releasing, pairs=28, seed=number),
+                steps=1500,
+                batch_size=64,
+                source="penbased",
+                choice_seeds=range(3),
+            seeds=range(200, 212),
+            )
+            for number in (1, 2)
+        ),
+        _table(
+            "vehicle, MLP",
+            partial(load_keel, name="vehicle"),
+            _releasing([1, 2], [2, 1]),
+            limit=0.05,  # opel and saab
+        ),
         # Mistaking a malignant tumour for a benign one is dangerous.
         _small("breast cancer, MLP", partial(load_breast_cancer, test_fraction=0.5), _releasing([1, 0]), steps=400),
         _small("wine, MLP", load_wine, _releasing([1, 2], [2, 1]), steps=200),
