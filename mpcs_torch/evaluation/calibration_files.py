@@ -3,6 +3,7 @@
 import json
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
@@ -186,7 +187,9 @@ def calibrate_predictions(saved: SavedCalibration, predictions: Predictions, out
         scores = scores[:, 1:] - scores[:, :1] * saved.from_logits
     names = predictions.roles.scores
     columns = {names[0]: scores} if predictions.roles.form == "lists" else dict(zip(names, scores.T, strict=True))
-    copy_table(predictions.table, out, partial(rows.spread, columns))
+    table, usual_names = predictions.table, predictions.roles.usual_names()
+    own_names = [name for name in table.names if name not in table.joined]  # --labels may join the others again
+    copy_table(replace(table, names=own_names), out, partial(rows.spread, columns), names=usual_names)
 
 
 def estimate_file_priors(

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
+from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
@@ -117,6 +118,9 @@ def score_models(
         predictions.has_shares = needs_classes(concern, entries)
     matched = MatchedRows(first, is_alone=is_alone, concern=concern)
     rows, of_classes = matched.matched_groups(first), None
+    is_soft = rows[0].target.ndim == 2
+    if len(names) < 2 and not is_soft:
+        raise PredictionsError(first.path, f"has only the class {quoted(names[0])}: --classes names all of them")
     with naming_file(first.path):
         if reading.prevalence is not None:
             of_classes = class_weights(rows[0].repeated(is_clustered=is_clustered), reading.prevalence, names)
@@ -125,7 +129,7 @@ def score_models(
             concern=concern,
             metrics=entries,
             settings=settings,
-            is_soft=rows[0].target.ndim == 2,
+            is_soft=is_soft,
             is_decided=first.decides,
             is_weighted=reading.weight is not None or reading.prevalence is not None,
             has_costs=rows[0].costs is not None,

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -18,9 +17,11 @@ from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.open_columns import named_labels
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, naming_file
-from mpcs_torch.evaluation.files.words import WRITTEN
+from mpcs_torch.evaluation.files.tables import ReadColumns
+from mpcs_torch.evaluation.files.words import LABELS, WRITTEN, named_as
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
@@ -134,7 +135,12 @@ def open_to_decide(rule: DecisionRule, path: Path, reading: ReadOptions) -> Pred
     clash = next((name for name in WRITTEN if name in table.names), None)
     if clash is not None:
         raise PredictionsError(path, f"has a column {quoted(clash)}, which decisions are written to: rename it")
-    return Predictions(path, reading, class_names=rule.concern.classes, needs_labels=False, table=table)
+    predictions = Predictions(path, reading, class_names=rule.concern.classes, needs_labels=False, table=table)
+    others = named_as([name for name in table.names if name not in reading.columns], LABELS)
+    if others and predictions.table.joined:
+        problem = f"has a column {quoted(others[0])}, which is read as labels beside decisions, but --labels has others"
+        raise PredictionsError(path, f"{problem}: rename it")
+    return predictions
 
 
 def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance: Advance) -> FileDecisions:
@@ -142,7 +148,8 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
 
     The column ``decision`` is added, and four columns about the best class, the one with the lowest expected cost.
     ``best`` is its name, ``risk`` the probability that deciding for it is a dangerous error, and ``cost`` its expected
-    cost. ``reason`` says why it is not the decision, or is empty. Arrays of scores (N, C) are not copied to text files.
+    cost. ``reason`` says why it is not the decision, or is empty. Labels that the file calls differently, such as by
+    numbers, become names of classes.
 
     Warns:
         EvaluationWarning: If the rule was fitted to some of the labelled rows.
@@ -164,10 +171,13 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
         "best": [names[label] for label in assessed.best.tolist()],
     }
     added = {name: [values[code] for code in rows.units.tolist()] for name, values in added.items()}
-    table = replace(predictions.table, has_names=True)
-    are_arrays = predictions.roles.form == "lists" and (table.counts_from_0 or table.load_types is not None)
-    scores = predictions.roles.scores if are_arrays and out.suffix.lower() not in (".parquet", ".npz", ".pt") else ()
-    copy_table(table, out, partial(read.spread, added), left_out=scores)
+    roles, table = predictions.roles, replace(predictions.table, classes=rule.concern.classes)
+
+    def change(copied: ReadColumns) -> dict[str, Any]:
+        labels = {} if roles.label is None or not roles.called else {roles.label: named_labels(copied, roles)}
+        return labels | read.spread(added, copied)
+
+    copy_table(table, out, change, has_names=True, names=roles.usual_names())
     result = _evaluated(rule, rows, assessed.decision, predictions, out.name)
     return FileDecisions(len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note)
 

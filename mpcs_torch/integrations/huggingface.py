@@ -16,6 +16,7 @@ named by ``metric_for_best_model``::
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -24,7 +25,7 @@ from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 from transformers import EvalPrediction, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.errors import MpcsError, quoted
 from mpcs_torch.integrations.checkpoints import CheckpointCallback
 from mpcs_torch.learning import MPCSLR, CheckpointSelector
 from mpcs_torch.metrics.register import entry_of_metric
@@ -194,12 +195,14 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         first = self._first_selector = self._first_selector or self.selector
         folder = first.folder
         if state.is_hyper_param_search:
-            if not state.trial_name:
+            name = state.trial_name or ""
+            if Path(name).name != name or not name:
                 raise HuggingFaceError(
-                    "hp_name must name the folder of each trial for SelectCheckpoint: pass hp_name=lambda trial: "
-                    'f"run-{trial.number}" to hyperparameter_search (with Ray or W&B, another name for each trial).'
+                    "hp_name must return the name of a folder for each trial, for SelectCheckpoint, but gave "
+                    f"{quoted(name)}: pass hp_name=lambda trial: f'run-{{trial.number}}' to hyperparameter_search "
+                    "(with Ray or W&B, another name for each trial)."
                 )
-            folder /= state.trial_name
+            folder /= name
         self._restarts = self._restarts + self._has_recorded if begins_again else 0
         if self._restarts:
             folder /= f"restart-{self._restarts}"

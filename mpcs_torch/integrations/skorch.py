@@ -86,6 +86,9 @@ class SelectCheckpoint(CheckpointCallback, Callback):  # type: ignore[misc]
         """Create the selector if the net was initialized."""
         if self._is_initialized:
             options = {name: getattr(self, name) for name in self._option_names_}
+            is_folder = not isinstance(self.selector_or_folder, CheckpointSelector)
+            if net.history and is_folder and hasattr(self, "selector"):  # `partial_fit` after `set_params`
+                options["resume"] = True
             self.use(make_selector(self.selector_or_folder, self.rule, options))
             self._is_initialized = False
         self._begins = True

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Sequence
 from itertools import chain, repeat
-from math import inf, isfinite
+from math import inf, isfinite, isnan, nan
 from typing import Any, SupportsFloat
 
 from torch import Tensor
@@ -27,21 +27,19 @@ PROGRESS = ("score", "factor", "reason", "last_epoch", "_last_lr")
 class _Stored:
     """A number that is stored in the optimizer's first parameter group, like ``initial_lr``.
 
-    It is saved with the optimizer, so that a scheduler that is created anew continues.
+    It is saved with the optimizer, so that a scheduler that is created anew continues. NaN is stored for None, because
+    torch.distributed.checkpoint loads only numbers, and only those that the optimizer has already.
     """
 
     def __init__(self, key: str, default: float | None = None) -> None:
         self.key, self.default = key, default
 
     def __get__(self, scheduler: "MPCSLR", _: type) -> Any:
-        stored = scheduler.optimizer.param_groups[0].get(self.key, self.default)
-        return None if stored is None else float(stored)
+        stored = float(scheduler.optimizer.param_groups[0].get(self.key, nan))
+        return self.default if isnan(stored) else stored
 
     def __set__(self, scheduler: "MPCSLR", value: float | None) -> None:
-        if value is None:
-            scheduler.optimizer.param_groups[0].pop(self.key, None)
-        else:
-            scheduler.optimizer.param_groups[0][self.key] = value
+        scheduler.optimizer.param_groups[0][self.key] = nan if value is None else value
 
 
 class MPCSLR(ReduceLROnPlateau):
@@ -59,7 +57,7 @@ class MPCSLR(ReduceLROnPlateau):
     scheduler of the optimizer was created, or when the group was added. All torch schedulers share this value. The
     reference, the smoothed score and the factor are stored beside it, in the first group: a scheduler that is created
     anew for the same optimizer (skorch does so in every ``partial_fit``), or for an optimizer whose state is then
-    loaded, continues with them.
+    loaded, continues with them. So an optimizer can have only one `MPCSLR`.
 
     A score of 0 gives a rate of 0, and then nothing changes anymore. So set ``lowest`` or ``min_lr`` for scores that
     can be 0, such as counts of errors; otherwise, this scheduler warns when it happens.
@@ -151,8 +149,8 @@ class MPCSLR(ReduceLROnPlateau):
         require(sets_rates or not any(self.min_lrs), "min_lr must be 0 with sets_rates=False", min_lr)
         self.power, self.lowest, self.highest, self.smoothing = map(float, (power, lowest, highest, smoothing))
         self.warmup_steps, self.sets_rates = int(warmup_steps), bool(sets_rates)
-        if reference is not None:
-            self.reference = float(reference)
+        self.reference = self.reference if reference is None else float(reference)
+        self.score = self.score  # stored from now on, even if there is none yet
         self.last_epoch = last_epoch + 1
         self.reason = "no score yet"
         self._is_first = not any("initial_lr" in group for group in optimizer.param_groups)

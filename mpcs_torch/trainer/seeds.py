@@ -200,7 +200,8 @@ def summary_parts(picks: Picks) -> list[Table | str]:
 
 def interval_sentences(picks: Picks) -> list[str]:
     """Return sentences that say what the brackets in `summary_table` are, and why some settings have none."""
-    few = [setting for setting, seeds in picks.items() if len(seeds) < MIN_SEEDS]
+    picked = {setting: [epoch for epoch in seeds.values() if epoch is not None] for setting, seeds in picks.items()}
+    few = [setting for setting, epochs in picked.items() if len(epochs) < MIN_SEEDS]
     sentences = []
     if len(few) < len(picks):
         student = "Student's t; they can exceed the range of a metric"
@@ -209,5 +210,6 @@ def interval_sentences(picks: Picks) -> list[str]:
         )
     if few:
         names = ", ".join(few)
-        sentences.append(f"No interval for {names}: fewer than {MIN_SEEDS} seeds do not show how much seeds differ.")
+        why = f"fewer than {MIN_SEEDS} seeds with a picked epoch do not show how much seeds differ"
+        sentences.append(f"No interval for {names}: {why}.")
     return sentences

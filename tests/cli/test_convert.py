@@ -22,11 +22,11 @@ def test_a_file_goes_through_all_formats(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_columns_without_a_place_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "s.csv").write_text("speaker,enrollment,test,score,label\nanna,a,x,1,1\n")
+    (tmp_path / "s.csv").write_text("speaker,enrollment,test,score,label\nanna,a,x,1,1\nben,b,x,0,0\n")
     assert run("convert", tmp_path / "s.csv", tmp_path / "s.txt", "--out-trials", tmp_path / "t.txt") == 0
     assert "mpcs: warning: s.txt has no place for speaker\n" in capsys.readouterr().err
-    assert (tmp_path / "s.txt").read_text() == "a x 1.0\n"
-    assert (tmp_path / "t.txt").read_text() == "a x target\n"
+    assert (tmp_path / "s.txt").read_text() == "a x 1.0\nb x 0.0\n"
+    assert (tmp_path / "t.txt").read_text() == "a x target\nb x nontarget\n"
 
 
 def test_files_are_kept_unless_they_may_be_replaced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,7 +68,8 @@ KINDS = {
     "four columns of anti-spoofing": (
         "u1 - bonafide 1.5\nu2 A1 spoof -2\nu3 A2 spoof .5\nu4 - bonafide .75\n",
         "",
-        'no header; labels "column 3" (bonafide = target); scores "column 4"; not used: column 1, column 2',
+        'separated by white space, no header; labels "column 3" (bonafide = target); scores "column 4"; '
+        "not used: column 1, column 2",
     ),
     "the label first": ("1 .9\n0 .2\n0 .4\n1 .7\n", "", 'labels "column 1" (1 = target); scores "column 2"'),
     "a list of trials, label first": (

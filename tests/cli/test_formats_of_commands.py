@@ -60,7 +60,14 @@ def arrays(columns: Columns) -> dict[str, "np.ndarray[Any, np.dtype[Any]]"]:
 
 
 def as_tensors(path: Path, columns: Columns) -> None:
-    torch.save({n: v if v.dtype.kind == "U" else torch.from_numpy(v) for n, v in arrays(columns).items()}, path)
+    tensors = {"index": torch.arange(ROWS)}  # a file of texts alone is not one of tensors
+    texts = dict[str, list[str]]()
+    for name, values in arrays(columns).items():
+        if values.dtype.kind == "U":
+            texts[name] = values.tolist()
+        else:
+            tensors[name] = torch.from_numpy(values)
+    torch.save(texts | tensors, path)
 
 
 FORMATS: dict[str, Callable[[Path, Columns], object]] = {
@@ -75,23 +82,19 @@ FORMATS: dict[str, Callable[[Path, Columns], object]] = {
     "p.arrow": lambda path, columns: feather.write_feather(pyarrow.table(columns), str(path), "uncompressed"),
     "p.xlsx": as_xlsx,
     "p.npz": lambda path, columns: np.savez(path, **arrays(columns)),  # type: ignore[arg-type]
+    "p.pt": as_tensors,
 }
 OF_CLASSES = {
     "score": "score FILE --concern concern.yaml --json",
     "explore": "explore FILE --concern concern.yaml --out page.html --overwrite",
     "decide fit": "decide fit FILE --concern concern.yaml --out new.pt --overwrite --json",
-    "decide apply": "decide apply rule.pt FILE --out decided.csv --overwrite --json",
     "calibrate fit": "calibrate fit FILE --method temperature --out new.pt --overwrite --json",
-    "calibrate apply": "calibrate apply cal.pt FILE --out calibrated.csv --overwrite",
     "calibrate priors": "calibrate priors FILE FILE --concern concern.yaml --json",
 }
 OF_DECISIONS = {"monitor": "monitor rule.pt FILE --state NAME.state --limit dangerous<=0.9 --json"}
 OF_TRIALS = {
     "detect": "detect FILE --json",
     "calibrate fit": "calibrate fit FILE --method logistic --out new.pt --overwrite --json",
-    "calibrate apply": "calibrate apply pav.pt FILE --out calibrated.csv --overwrite",
-    "convert": "convert FILE converted.csv --overwrite",
-    "normalize": "normalize FILE --cohort cohort.txt --method z --out normalized.csv --overwrite",
 }
 
 

@@ -34,7 +34,7 @@ def test_top_is_for_the_adaptive_method(tmp_path: Path, capsys: pytest.CaptureFi
     assert run(*arguments, "--method", "s", "--top", 2) == 2
     assert "is not for --method s" in one_line(capsys.readouterr().err)
     assert run(*arguments, "--method", "adaptive-s", "--top", 2) == 0
-    assert (tmp_path / "o.txt").read_text() == "a x -5.0\n"
+    assert (tmp_path / "o.txt").read_text() == "a\tx\t-5.0\n"
     assert "fewer than" not in capsys.readouterr().out
 
 

@@ -341,8 +341,9 @@ def test_each_trial_of_a_search_has_a_selector_of_its_own(tmp_path: Path) -> Non
 def test_trials_without_names_are_refused(tmp_path: Path) -> None:
     trainer = trainer_in(tmp_path / "trainer", SelectCheckpoint(tmp_path / "best", plain.rule(mpcs="mpcs_loss")))
     trainer.model_init, trainer.optimizer, trainer.lr_scheduler = lambda trial: Classifier(), None, None
-    with pytest.raises(HuggingFaceError, match="hp_name"):
-        trainer.hyperparameter_search(lambda trial: {}, n_trials=1, backend="optuna")
+    for name in (None, lambda trial: "../outside", lambda trial: str(tmp_path / "absolute")):
+        with pytest.raises(HuggingFaceError, match="hp_name"):
+            trainer.hyperparameter_search(lambda trial: {}, n_trials=1, backend="optuna", hp_name=name)
 
 
 @pytest.mark.parametrize("epochs", [0, 1])

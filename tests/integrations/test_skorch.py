@@ -114,6 +114,8 @@ def test_partial_fit_continues_the_selector_and_fit_begins_anew(tmp_path: Path) 
     best = selecting(tmp_path / "best")
     fitted = net(SCORE, ("best", best)).fit(INPUTS, LABELS).partial_fit(INPUTS, LABELS)
     assert [epoch.number for epoch in best.selector.epochs] == [1, 2, 3, 4, 5, 6]
+    fitted.set_params(callbacks__best__load_best=True).partial_fit(INPUTS, LABELS)
+    assert len(CheckpointSelector.open(tmp_path / "best").epochs) == 9
     with pytest.raises(FileExistsError):
         fitted.fit(INPUTS, LABELS)
     selector = CheckpointSelector(tmp_path / "other", SelectionRule("neg_mpcs", {"neg_mpcs": "max"}))

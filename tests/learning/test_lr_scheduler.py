@@ -13,6 +13,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.distributed.checkpoint.state_dict import (
+    StateDictOptions,
+    get_optimizer_state_dict,
+    set_optimizer_state_dict,
+)
 from torch.optim import SGD
 from torch.optim.lr_scheduler import CosineAnnealingLR, LambdaLR, LinearLR, ReduceLROnPlateau
 
@@ -254,6 +259,22 @@ def test_the_factor_of_a_resumed_run_is_in_the_state_of_the_optimizer() -> None:
     scheduler.step(0.2)
     late.step(0.2)
     assert early.factor == late.factor == scheduler.factor == pytest.approx(0.5)
+
+
+def test_a_checkpoint_of_distributed_training_restores_the_score() -> None:
+    """torch.distributed.checkpoint loads only the values for which the optimizer has a place."""
+    models = [torch.nn.Linear(2, 2) for _ in range(2)]
+    own, resumed = (SGD(model.parameters(), lr=0.1) for model in models)
+    first, second = MPCSLR(own), MPCSLR(resumed)
+    first.step(0.8)
+    first.step(0.4)
+    options = StateDictOptions(flatten_optimizer_state_dict=True)
+    state = get_optimizer_state_dict(models[0], own, options=options)
+    places = get_optimizer_state_dict(models[1], resumed, options=options)
+    set_optimizer_state_dict(models[1], resumed, {name: state[name] for name in places}, options=options)
+    assert (second.reference, second.score, second.factor) == (0.8, 0.4, 0.5)
+    second.step(0.2)
+    assert resumed.param_groups[0]["lr"] == pytest.approx(0.025)
 
 
 def test_a_score_that_is_no_number_is_refused() -> None:

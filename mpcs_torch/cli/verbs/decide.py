@@ -74,14 +74,15 @@ def apply(
 ) -> None:
     """Copy a file with the decision for each row, the name of a class or refer, its risk, expected cost and reason.
 
-    All columns of the file are kept, but for scores in arrays; a row that is left out has no decision.
+    All columns of the file are kept; labels that are numbers become names of classes. A row that is left out has no
+    decision.
 
     If the file has labels, also evaluate the decisions, as `mpcs score` does for the file of decisions.
 
     Args:
         rule: File of `decide fit`.
         predictions: Predictions; labels are not needed.
-        out: The file of decisions to write: text like PREDICTIONS, or parquet.
+        out: The file of decisions to write: text like PREDICTIONS, or parquet; npz or pt of arrays.
     """
     from mpcs_torch.evaluation.decision_files import apply_rule, open_to_decide
     from mpcs_torch.learning import DecisionRule

@@ -152,15 +152,35 @@ def _decisions(columns: OpenColumns) -> list[str]:
     If the true labels come from another file, a column named as labels counts as predicted labels.
     """
     known = named_as(columns.open, DECISIONS) or named_as(columns.open if columns.table.joined else [], LABELS)
-    named = columns.by_kind("text", "whole", among=known)
-    return [DECISION] if DECISION in named and columns.is_written else named
+    if columns.is_written and DECISION in known:  # even if all classes look like missing values, such as none
+        return [DECISION]
+    return columns.by_kind("text", "whole", among=known)
 
 
 def _labels_by_value(columns: OpenColumns, roles: Roles) -> list[str]:
-    """Return the columns of text whose values are all class names, except columns named as predicted labels."""
+    """Return the columns of text whose values are all class names, except columns named as predicted labels.
+
+    If the file has no header, its only other column may also have numbers of classes.
+    """
     scores = {*roles.scores}
     texts = [name for name in columns.by_kind("text") if name not in scores and plain(name) not in DECISIONS]
-    return [name for name in texts if columns.texts(name) <= {*roles.classes}]
+    labels = [name for name in texts if columns.texts(name) <= {*roles.classes}]
+    others = [] if columns.table.has_names else columns.by_kind("whole", "text")
+    if len(others) == 1 and others[0] not in scores and _are_numbers(columns, others[0], roles.classes):
+        return others
+    return labels
+
+
+def _are_numbers(columns: OpenColumns, name: str, classes: Sequence[str]) -> bool:
+    """Return whether the values of a column repeat, and are clearly numbers of classes: with 0, or from 1 to the last.
+
+    If the classes themselves are called by numbers, the values must be among these.
+    """
+    texts, size = columns.texts(name), len(classes)
+    from_0, from_1 = ({*map(str, range(first, first + size))} for first in (0, 1))
+    is_clear = ("0" in texts and texts <= from_0) or (str(size) in texts and texts <= from_1)
+    is_called = texts <= {*classes} or all(to_number(each) is None for each in classes)
+    return is_clear and is_called and len(texts) < len(columns.values[name])
 
 
 def _is_best(columns: OpenColumns, roles: Roles, label: str) -> bool:
@@ -217,7 +237,7 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
         raise PredictionsError(other.path, "has no rows")
     added = dict(zip(groups, groups, strict=True))
     for class_name, name in of_class.items():
-        joined = name if other.has_names or len(other.names) > 1 else "labels"
+        joined = name if other.has_names else "labels"
         while joined in table.names:
             joined += f" of {other.path.name}"
         added[joined] = name

@@ -20,9 +20,15 @@ BLOCK_ROWS = 2**16
 """The number of rows that are held as Python objects at a time."""
 SNIFFED_ROWS, SNIFFED_BYTES = 50, 2**16
 """The maximum numbers of rows and of bytes from which the dialect is inferred."""
-DELIMITERS = {",": "", ";": "separated by semicolons", "\t": "separated by tabs", "|": "separated by |"}
 SPACE = " "
 """The delimiter that means any white space."""
+DELIMITERS = {
+    ",": "",
+    ";": "separated by semicolons",
+    "\t": "separated by tabs",
+    "|": "separated by |",
+    SPACE: "separated by white space",
+}
 DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 ENCODINGS = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
@@ -87,7 +93,7 @@ def sniff(path: Path, content: bytes) -> Dialect:
         names = [*names, f"Unnamed: {len(names)}"] if is_last else ["Unnamed: 0", *names]
     names = names if has_names else unnamed(len(rows[0]))
     header_lines = _header_lines(lines[comments:], delimiter) if has_names else 0
-    unusual = ["UTF-16" * encoding.startswith("utf-16"), DELIMITERS.get(delimiter, "")]
+    unusual = ["UTF-16" * encoding.startswith("utf-16"), DELIMITERS[delimiter]]
     unusual += ["decimal commas" * (decimal == ","), f"{comments} lines of comments" * (comments > 0)]
     unusual += ["no header" * (not has_names)]
     return Dialect(encoding, delimiter, decimal, names, has_names, comments + header_lines, unusual)
@@ -107,7 +113,7 @@ def _reader(lines: Iterable[str], delimiter: str) -> Any:
 def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
     """Return the delimiter that splits rows most evenly (in a tie: into most numbers), and the split rows."""
     best, split = (-1.0, False, False, -1.0), (",", _split(lines, ",")[: SNIFFED_ROWS + 1])
-    for delimiter in (*DELIMITERS, SPACE):
+    for delimiter in DELIMITERS:
         rows = _split(lines, delimiter)[: SNIFFED_ROWS + 1]
         if (columns := max(map(len, rows), default=0)) > MAX_COLUMNS:
             raise FileRuleError(f"must have at most {MAX_COLUMNS} columns, but has {columns}")

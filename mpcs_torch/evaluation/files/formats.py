@@ -56,21 +56,37 @@ def open_table(path: str | Path, *, is_whole: bool = True) -> FileTable:
         check_regular(path)
         with path.open("rb") as file:
             start = file.read(8)
-        text = partial(_text_table, start=start, is_whole=is_whole)
+        compression = next((name for mark, name in PACKED.items() if start.startswith(mark)), "")
+        read = partial(_content, path, compression, is_whole=is_whole)
+        text = partial(_text_table, compression=compression, read=read)
         opened = next((opened for mark, opened in FORMATS.items() if start.startswith(mark)), text)
         table = (_torch_table if path.suffix.lower() in (".pt", ".pth") else opened)(path)
-        if len(table.names) > MAX_COLUMNS:
-            raise PredictionsError(path, f"must have at most {MAX_COLUMNS} columns, but has {len(table.names)}")
-        if (long := max(map(len, table.names), default=0)) > MAX_NAME:
-            problem = f"names of columns must have at most {MAX_NAME} characters, but one has {long}"
-            raise PredictionsError(path, problem)
-        bad = next((name for name in table.names if has_control(name)), None)
-        if bad is not None:
-            raise PredictionsError(path, f"names of columns must not have control characters, but one is {quoted(bad)}")
-        repeated = sorted(name for name, count in Counter(table.names).items() if count > 1)
-        if repeated:
-            raise PredictionsError(path, f"columns must have different names, but {quoted(repeated)} repeat")
+        check_names(path, table.names)
         return table
+
+
+def open_text(path: Path, content: bytes) -> FileTable:
+    """Open text that is not yet written to ``path``, as `open_table` will open it then; see there for errors."""
+    if content.startswith((*FORMATS, *PACKED)):
+        raise PredictionsError(path, f"begins with {quoted(content[:4])}, as files of another format do")
+    table = _text_table(path, compression="", read=lambda: content)
+    check_names(path, table.names)
+    return table
+
+
+def check_names(path: Path, names: Sequence[str]) -> None:
+    """Raise a `PredictionsError` if there are too many columns, or if a name is too long, unprintable or repeated."""
+    if len(names) > MAX_COLUMNS:
+        raise PredictionsError(path, f"must have at most {MAX_COLUMNS} columns, but has {len(names)}")
+    if (long := max(map(len, names), default=0)) > MAX_NAME:
+        problem = f"names of columns must have at most {MAX_NAME} characters, but one has {long}"
+        raise PredictionsError(path, problem)
+    bad = next((name for name in names if has_control(name)), None)
+    if bad is not None:
+        raise PredictionsError(path, f"names of columns must not have control characters, but one is {quoted(bad)}")
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+    if repeated:
+        raise PredictionsError(path, f"columns must have different names, but {quoted(repeated)} repeat")
 
 
 def _content(path: Path, compression: str, *, is_whole: bool) -> bytes:
@@ -82,9 +98,7 @@ def _content(path: Path, compression: str, *, is_whole: bool) -> bytes:
     return content if is_whole or is_wide else content[: content.rfind(b"\n") + 1]
 
 
-def _text_table(path: Path, *, start: bytes, is_whole: bool) -> FileTable:
-    compression = next((name for mark, name in PACKED.items() if start.startswith(mark)), "")
-    read = partial(_content, path, compression, is_whole=is_whole)
+def _text_table(path: Path, *, compression: str, read: Callable[[], bytes]) -> FileTable:
     content = read()
     sniffed = content[:SNIFFED_BYTES]
     text = sniffed.decode(detect_encoding(sniffed), "ignore").lstrip()
@@ -158,6 +172,7 @@ def _arrow_table(path: Path) -> FileTable:
         unpacked.add(message_bytes(message))
     file.seek(start)
     table = ipc.open_stream(file).read_all()
+    table.validate(full=True)  # wrong places of texts would kill the process
     return _typed_table(path, table.schema, lambda names, rows: table.slice(0, rows).select(names).to_batches())
 
 
@@ -302,9 +317,10 @@ def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = 
     names = [name for name in sizes if shapes[name][0] == rows]
     other = [*other, *(name for name in shapes if name not in sizes or shapes[name][0] != rows)]
     width = max((shapes[name][1] for name in names if len(shapes[name]) == 2), default=1)
-    called = next((name for name in other if plain(name) in CLASS_NAMES and shapes.get(name) == (width,)), None)
+    of_names = ((width,), (max(width, 2),))  # a single probability in each row is that of one of two classes
+    called = next((name for name in other if plain(name) in CLASS_NAMES and shapes.get(name) in of_names), None)
     classes = [] if called is None else _array_column(arrays[called]).tolist()
-    classes = classes if len({*classes}) == width and all(isinstance(name, str) for name in classes) else []
+    classes = classes if len({*classes}) == len(classes) and all(isinstance(name, str) for name in classes) else []
     flat = {name for name in names if shapes[name][1:] == (1,) and width > 1}  # labels (N, 1) beside scores (N, C)
 
     def load(wanted: Sequence[str], _: object, number: int | None) -> dict[str, Column]:
@@ -348,7 +364,8 @@ FORMATS: Mapping[bytes, Callable[[Path], FileTable]] = {
     b"PAR1": _parquet_table,
     b"ARROW1": _arrow_table,
     b"\xff\xff\xff\xff": _arrow_table,
-    b"PK": _zip_table,
+    b"PK\x03\x04": _zip_table,
+    b"PK\x05\x06": _zip_table,  # without members
     b"\x93NUMPY": _npy_table,
     b"\x89HDF": hdf5_table,
     b"\x80": _torch_table,

@@ -14,6 +14,7 @@ from mpcs_torch.evaluation.files.reading import NoRowsError, PredictionsError, R
 from mpcs_torch.evaluation.files.tables import (
     FileTable,
     Kind,
+    ReadColumns,
     choices,
     column_kind,
     distinct_texts,
@@ -54,6 +55,13 @@ class Roles(NamedTuple):
     unused: Sequence[str] = ()
     first_scores: NDArray[np.float64] = np.empty((0, 0))
     """The scores of the first rows as they are in the file, (n, k), without rows that lack a score."""
+
+    def usual_names(self) -> dict[str, str]:
+        """Return names by which these columns are recognized; for a file without a header that gets one."""
+        single = ["scores" if self.form == "lists" else "score"]
+        scores = self.called or self.classes if self.form == "columns" else single
+        names = dict(zip(self.scores, scores, strict=True))
+        return names if self.label is None else {**names, self.label: "label"}
 
     def in_words(self, *, has_shares: bool = False) -> str:
         """Describe columns and their roles in one line. With ``has_shares``, call soft labels shares of annotators."""
@@ -171,6 +179,16 @@ def label_numbers(roles: Roles) -> Callable[[Any], int | None]:
     columns = roles.scores if roles.form == "columns" else ()  # labels may also be names of columns
     numbers = {name: number for names in (columns, roles.classes, roles.called) for number, name in enumerate(names)}
     return lambda value: numbers.get(label_text(value))
+
+
+def named_labels(read: ReadColumns, roles: Roles) -> list[str | None]:
+    """Return the labels as names of classes; other texts stay as they are, and missing ones are None."""
+    values = [] if roles.label is None else read.columns[roles.label].to_pylist()
+    numbers = map(label_numbers(roles), values)
+    return [
+        (to_text(value) or None) if number is None else roles.classes[number]
+        for value, number in zip(values, numbers, strict=True)
+    ]
 
 
 def label_text(value: Any) -> str:

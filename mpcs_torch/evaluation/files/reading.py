@@ -119,6 +119,8 @@ def reading(path: Path, row: int | None = None) -> Iterator[None]:
         raise PredictionsError(path, str(error), row=row) from None
     except UnicodeDecodeError as error:
         raise PredictionsError(path, f"cannot be read: {error}; save it as UTF-8", row=row) from None
+    except RecursionError:
+        raise PredictionsError(path, "must not be nested so deeply", row=row) from None
     except ImportError as error:
         extra = {"openpyxl": "xlsx", "h5py": "hdf5"}.get(error.name or "", "cli")
         raise PredictionsError(path, f"requires {error.name}: pip install 'mpcs_torch[{extra}]'") from None

@@ -196,13 +196,14 @@ def _readings(columns: OpenColumns, label: str | None, truth: Mapping[str, str])
         in_order = tuple(name for name in numeric if name in class_by_column)
         yield Roles("columns", in_order, tuple(class_by_column[name] for name in in_order))
     in_unit = [name for name in numeric if ((one := columns.matrix([name])).size and one.min() >= 0 and one.max() <= 1)]
-    groups, known_groups = (
-        [numeric, in_unit, fractions, *_with_common_word(numeric)],
-        {tuple(sorted(family)) for family, _ in families},
-    )
-    for group in groups:
-        if len(group) > 1 and tuple(sorted(group)) not in known_groups:
-            yield Roles("columns", tuple(group), _class_names(group, {*words}))
+    known_groups = {tuple(sorted(family)) for family, _ in families}
+    for group in [numeric, in_unit, fractions, *_with_common_word(numeric)]:
+        if len(group) < 2:
+            continue
+        names = _class_names(group, {*words})
+        # A family such as grade0, grade1 has numbered classes, unless the labels are these names.
+        if tuple(sorted(group)) not in known_groups or (words and {*words} <= {*names}):
+            yield Roles("columns", tuple(group), names)
 
 
 def _by_known_class(columns: OpenColumns, names: Sequence[str]) -> Iterator[Roles]:

@@ -112,14 +112,10 @@ class ReadColumns(NamedTuple):
         """Return the column ``name`` as texts (n,), null where a value is missing. Whole floats lose their decimals."""
         import pyarrow
         from pyarrow import compute
-        from pyarrow.types import is_floating
 
         values = self.single(name)
         is_missing = compute.is_null(values, nan_is_null=True)
-        if is_floating(values.type):
-            with suppress(pyarrow.ArrowInvalid):
-                values = values.cast(pyarrow.int64())
-        texts = values.cast(pyarrow.string())
+        texts = without_decimals(values).cast(pyarrow.string())
         is_filled = compute.binary_length(compute.utf8_trim_whitespace(texts)).cast(pyarrow.bool_())
         is_missing = compute.or_kleene(is_missing, compute.invert(is_filled))
         return compute.if_else(is_missing, pyarrow.nulls(len(texts), pyarrow.string()), texts)
@@ -200,6 +196,17 @@ class FileTable:
     def it_has(self) -> str:
         """Return "it has " and the column names of the file, for a message."""
         return f"it has {listed([name for name in self.names if name not in self.joined])}"
+
+
+def without_decimals(values: Column) -> Column:
+    """Return a column of floats as int64 if all its values are whole, or missing; all other columns as they are."""
+    import pyarrow
+    from pyarrow.types import is_floating
+
+    if not isinstance(values, Tensor) and is_floating(values.type):
+        with suppress(pyarrow.ArrowInvalid):
+            return values.cast(pyarrow.int64())
+    return values
 
 
 def unnamed(count: int) -> list[str]:

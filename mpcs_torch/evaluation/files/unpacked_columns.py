@@ -53,11 +53,14 @@ def parquet_batches(
     wanted = [(place, leaf) for place, leaf in enumerate(leaves) if _is_in(leaf.path, chosen)]
     for group in range(file.num_row_groups):
         metadata, row_bytes = file.metadata.row_group(group), 1
+        declared.add(max(0, metadata.total_byte_size))
+        # Metadata of a damaged column are an error in a batch, but kill the process where pyarrow returns them itself.
+        next(file.iter_batches(1, row_groups=[group], columns=names), None)
         for place, leaf in wanted:
             chunk = metadata.column(place)
             number, size = chunk.num_values, chunk.total_uncompressed_size
             width = 4 if leaf.physical_type in SHORT_TYPES else max(VALUE_BYTES, leaf.length)
-            declared.add(max(number * width, size))
+            declared.add(max(0, number * width - size))
             if leaf.physical_type != "BYTE_ARRAY" or number * size < FREE_BYTES // MAX_COLUMNS:
                 continue
             # Each of these texts may repeat the start of the text before. Others may repeat those of a dictionary.

@@ -3,8 +3,10 @@
 import csv
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from io import StringIO
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
@@ -15,9 +17,18 @@ from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.delimited import SPACE
-from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.formats import check_names, open_table, open_text
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, RowIds, listed
+from mpcs_torch.evaluation.files.tables import (
+    DECIMAL_COMMA,
+    Column,
+    FileTable,
+    ReadColumns,
+    RowIds,
+    listed,
+    unnamed,
+    without_decimals,
+)
 from mpcs_torch.evaluation.files.trials import MISSING, PAIR, TrialTable, find_names, find_roles, in_words, read_columns
 from mpcs_torch.functional.detection.normalization import (
     CohortStatistics,
@@ -37,29 +48,71 @@ TABLES = (".csv", ".parquet", ".npz")
 """The formats that can store all columns of trials."""
 ARRAYS = (".npz", ".npy", ".pt", ".pth")
 OTHER_FORMATS = (".h5", ".hdf5", *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
+CLASSES = "classes"
+"""The name of the array of class names that is written beside arrays of scores."""
 Columns = dict[str, Any]
 """Columns by name, each an array or a list with one value per row."""
 
 
 def copy_table(
-    table: FileTable, out: Path, change: Callable[[ReadColumns], Columns], *, left_out: Sequence[str] = ()
+    table: FileTable,
+    out: Path,
+    change: Callable[[ReadColumns], Columns],
+    *,
+    has_names: bool = False,
+    names: Mapping[str, str] | None = None,
 ) -> None:
     """Copy a table to ``out``, and replace or add columns; all other columns keep their names, order and texts.
 
-    ``change`` takes all columns of ``table`` and returns the new columns. The columns ``left_out`` are not copied. The
-    suffix of ``out`` decides the format: parquet; npz or pt, if ``table`` is a file of arrays; or else text with the
-    delimiter of ``table``, and with a header if ``table`` has one. The file is written atomically.
+    The suffix of ``out`` decides the format: parquet; npz or pt, if ``table`` is a file of arrays, with class names; or
+    else text like that of ``table``. But white space between columns is written as tabs, and commas between decimal
+    commas as semicolons. The file is written atomically.
+
+    Args:
+        table: The table to copy.
+        out: The file to write.
+        change: Takes all columns of ``table``, and returns the columns that are new or changed, by name.
+        has_names: Whether text must have a header even if ``table`` has none.
+        names: What columns of a table without a header are called in a file with one. Default: "column 1" and so on.
     """
     check_copy(table, out)
-    read = table.read(table.names)
-    columns = read.columns
-    if table.load_types is not None:
-        columns = dict(zip(table.names, table.load_types().columns, strict=True))
-    kept = {name: columns[name] for name in table.names if name not in left_out}
-    changed = kept | dict(change(read))
-    text = partial(write_text, delimiter=table.delimiter, decimal=table.decimal, has_names=table.has_names)
-    write = WRITERS.get(out.suffix.lower(), text)
-    replace_whole(out, lambda file: write(file, changed))
+    suffix, read = out.suffix.lower(), table.read(table.names)
+    columns = _columns_for(suffix, table, read) | change(read)
+    has_names = has_names or table.has_names or suffix in WRITERS
+    if has_names and not table.has_names:
+        renamed = [(names or {}).get(name, name) for name in columns]
+        check_names(out, renamed)
+        columns = dict(zip(renamed, columns.values(), strict=True))
+    delimiter = "\t" if table.delimiter == SPACE else table.delimiter
+    delimiter = ";" if delimiter == table.decimal else delimiter
+    text = partial(write_text, path=out, delimiter=delimiter, decimal=table.decimal, has_names=has_names)
+    write = WRITERS.get(suffix, text)
+    replace_whole(out, lambda file: write(file, columns))
+
+
+def _columns_for(suffix: str, table: FileTable, read: ReadColumns) -> Columns:
+    """Return the columns of ``table`` with the types that they get in a format: those of the file, or as read."""
+    if suffix == ".parquet" and table.load_types is not None:
+        return dict(zip(table.names, table.load_types().columns, strict=True))
+    if suffix == ".parquet" and table.decimal == ",":
+        return {name: _with_points(read, name) for name in table.names}
+    if suffix in ARRAYS and table.classes:
+        return {CLASSES: [*table.classes], **read.columns}
+    if suffix in WRITERS:
+        return read.columns
+    return {name: without_decimals(values) for name, values in read.columns.items()}
+
+
+def _with_points(read: ReadColumns, name: str) -> Column:
+    """Return a column of a file with decimal commas as numbers, if all its values are numbers and one has a comma."""
+    from pyarrow import compute
+
+    texts = read.columns[name]
+    has_comma = compute.any(compute.match_substring_regex(texts, DECIMAL_COMMA.pattern)).as_py()
+    if has_comma:
+        with suppress(PredictionsError):
+            return torch.from_numpy(read.numbers(name))
+    return texts
 
 
 def check_copy(table: FileTable, out: Path) -> None:
@@ -71,8 +124,7 @@ def check_copy(table: FileTable, out: Path) -> None:
 
 
 def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -> None:
-    values = {name: a.numpy() if isinstance(a, Tensor) else a.tolist() for name, a in columns.items()}
-    arrays = {name: np.asarray(each) for name, each in values.items()}
+    arrays = {name: _array(values) for name, values in columns.items()}
     if is_torch:
         saved = {name: a.tolist() if a.dtype.kind == "U" else torch.from_numpy(a) for name, a in arrays.items()}
         torch.save(saved, file)
@@ -81,6 +133,18 @@ def _write_arrays(file: BinaryIO, columns: Columns, *, is_torch: bool = False) -
             for name, array in arrays.items():
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     npy.write_array(member, array, allow_pickle=False)
+
+
+def _array(values: Column) -> "np.ndarray[Any, np.dtype[Any]]":
+    """Return a column as an array, with NaN for missing numbers and "" for missing texts."""
+    import pyarrow
+
+    if isinstance(values, Tensor | np.ndarray):
+        return values.numpy() if isinstance(values, Tensor) else values
+    column = values if isinstance(values, pyarrow.Array) else pyarrow.array(values)
+    if pyarrow.types.is_string(column.type):
+        return np.array(column.fill_null("").to_pylist())
+    return np.array(column.to_numpy(zero_copy_only=False))
 
 
 def write_parquet(file: BinaryIO, columns: Columns) -> None:
@@ -98,25 +162,63 @@ def write_parquet(file: BinaryIO, columns: Columns) -> None:
 
 
 def write_text(
-    file: BinaryIO, columns: Columns, *, delimiter: str = ",", decimal: str = ".", has_names: bool = True
+    file: BinaryIO, columns: Columns, *, path: Path, delimiter: str = ",", decimal: str = ".", has_names: bool = True
 ) -> None:
-    """Write columns as delimited text. If ``delimiter`` is a space, texts must not contain white space."""
+    """Write columns as delimited text that `open_table` reads as the same names and texts.
 
-    def cell(value: Any) -> str:
-        if value is None or value != value:
-            return ""
-        return repr(value).replace(".", decimal) if isinstance(value, float) else str(value)
-
-    lists = [values.tolist() if hasattr(values, "tolist") else values for values in columns.values()]
+    Raises:
+        PredictionsError: If `open_table` would read other names or texts. It names ``path``, the row and the column.
+    """
+    lists = {name: values.tolist() if hasattr(values, "tolist") else values for name, values in columns.items()}
+    texts = {name: [_cell(value, decimal) for value in values] for name, values in lists.items()}
     header = ["" if name == f"Unnamed: {place}" else name for place, name in enumerate(columns)]
-    rows = [header] if has_names else []
-    rows += [list(map(cell, row)) for row in zip(*lists, strict=True)]
+    rows = [*([header] if has_names else []), *zip(*texts.values(), strict=True)]
+    fault_of = partial(_fault, path, texts, decimal=decimal, has_names=has_names)
+    content = _encoded(rows, delimiter, csv.QUOTE_MINIMAL)
+    if fault_of(content) is not None:
+        content = _encoded(rows, delimiter, csv.QUOTE_ALL)  # in quotes, no cell begins a comment or ends a line
+        if (fault := fault_of(content)) is not None:
+            raise fault
+    file.write(content)
+
+
+def _encoded(rows: Sequence[Sequence[str]], delimiter: str, quoting: Literal[0, 1]) -> bytes:
     text = StringIO()
-    if delimiter == SPACE:
-        text.writelines(f"{' '.join(row)}\n" for row in rows)
-    else:
-        csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(rows)
-    file.write(text.getvalue().encode())
+    csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator="\n").writerows(rows)
+    return text.getvalue().encode()
+
+
+def _cell(value: Any, decimal: str) -> str:
+    if value is None or value != value:
+        return ""
+    return repr(value).replace(".", decimal) if isinstance(value, float) else str(value)
+
+
+def _fault(
+    path: Path, texts: Mapping[str, list[str]], content: bytes, *, decimal: str, has_names: bool
+) -> PredictionsError | None:
+    """Return an error about the first name or cell of ``texts`` that is read differently from ``content``, or None."""
+    import pyarrow
+
+    names, advice = [*texts] if has_names else unnamed(len(texts)), "write .parquet instead"
+    if b"\0" in content:
+        row, name = next((row, name) for name in texts for row, cell in enumerate(texts[name]) if "\0" in cell)
+        return PredictionsError(path, f"text cannot hold a zero character: {advice}", row=row + 1, column=name)
+    try:
+        table = open_text(path, content)
+        columns = table.load(table.names, (), None)
+    except (ValueError, csv.Error) as error:
+        return PredictionsError(path, f"text could not be read again ({error}): {advice}")
+    if ([*table.names], table.decimal) != (names, decimal):
+        read = f"{listed(table.names)}, with the decimal mark {table.decimal!r}"
+        return PredictionsError(path, f"in text, the columns {listed(names)} would be read as {read}: {advice}")
+    for (name, values), cells in zip(columns.items(), texts.values(), strict=True):
+        if not values.equals(pyarrow.array(cells, pyarrow.string())):
+            pairs = enumerate(zip_longest(cells, values.to_pylist()), start=1)
+            row, (cell, read) = next((row, pair) for row, pair in pairs if pair[0] != pair[1])
+            problem = f"in text, {quoted(cell)} would be read as {quoted(read)}: {advice}"
+            return PredictionsError(path, problem, row=row, column=name)
+    return None
 
 
 WRITERS: Mapping[str, Callable[[BinaryIO, Columns], None]] = {
@@ -153,7 +255,7 @@ def write_trials(path: str | Path, table: TrialTable, trials: str | Path | None 
     if path.suffix.lower() in TABLES:
         if trials is not None:
             raise PredictionsError(path, "holds the labels itself: a list of trials is only for text")
-        write = WRITERS.get(path.suffix.lower(), write_text)
+        write = WRITERS.get(path.suffix.lower(), partial(write_text, path=path))
         replace_whole(path, lambda file: write(file, columns))
         return []
     if trials is None or trials.resolve() == path.resolve():
@@ -167,11 +269,12 @@ def write_trials(path: str | Path, table: TrialTable, trials: str | Path | None 
         )
     RowIds.of(ReadColumns(path, columns), PAIR).check_different()
     for name in PAIR:
-        rule = "must have no white space in text"
-        _check_texts(trials, name, table.groups[name], rule, lambda text: text.split() == [text])
+        rule = "must have no white space and no quotes in text"
+        _check_texts(trials, name, table.groups[name], rule, lambda text: text.split() == [text] and '"' not in text)
     labels, scores = ({name: columns[name] for name in (*PAIR, last)} for last in ("label", "score"))
     text = partial(write_text, delimiter=SPACE, has_names=False)
-    replace_together({trials: lambda file: text(file, labels), path: lambda file: text(file, scores)})
+    of_labels, of_scores = partial(text, columns=labels, path=trials), partial(text, columns=scores, path=path)
+    replace_together({trials: of_labels, path: of_scores})
     return [name for name in table.groups if name not in PAIR]
 
 
@@ -232,8 +335,9 @@ def rewrite_scores(
     """
     table = open_table(path)
     roles = find_roles(table, options, has_label=None)
-    naming = find_names(table, roles, options, is_matched=False) if sides else []
-    pair = next((names for names in naming if len(names) == 2), ())
+    naming = find_names(table, roles, options, is_matched=False)
+    named_pair = next((names for names in naming if len(names) == 2), ())
+    pair = named_pair if sides else ()
     if sides and not pair:
         rule = "must name enrollment and test: name two columns with --id-column A,B"
         raise PredictionsError(path, f"{rule}; it has {listed(table.names)}")
@@ -247,7 +351,8 @@ def rewrite_scores(
         advance(read.rows)
         return {roles.score: change(-scores if options.lower_is_target else scores, *names).numpy()}
 
-    copy_table(table, out, changed)
+    usual = {roles.score: "score", roles.label: "label", **dict(zip(named_pair, PAIR, strict=False))}
+    copy_table(table, out, changed, names=usual)
     others = [name for name in table.names if name not in (roles.score, *pair)]
     return in_words(table, roles.score, pair, [], others, options)
 

@@ -163,10 +163,8 @@ def test_options_say_how_a_file_is_read(
 
 def test_the_sentence_says_all(tmp_path: Path) -> None:
     path = written(tmp_path / "s.txt", "t1 - bonafide 0.5\nt2 A07 spoof 1.5\nt3 A08 spoof 2.5\n")
-    read_as = (
-        'no header; names "column 1"; labels "column 3" (bonafide = target); scores "column 4"; not used: column 2'
-    )
-    assert read(path, named=True).read == f"s.txt: {read_as}"
+    roles = 'names "column 1"; labels "column 3" (bonafide = target); scores "column 4"; not used: column 2'
+    assert read(path, named=True).read == f"s.txt: separated by white space, no header; {roles}"
 
 
 def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:

@@ -104,6 +104,23 @@ def test_the_meaning_of_columns_is_told(columns: str, rows: str, read: str, tmp_
     assert how(tmp_path / "p.csv", f"{columns}\n{rows}\n") == read
 
 
+@pytest.mark.parametrize("names", ["grade0,grade1,grade2", "mild,severe,worst"])
+def test_a_class_without_probability_in_the_first_rows_is_a_class(tmp_path: Path, names: str) -> None:
+    first, second, _ = names.split(",")
+    rows = [f"{first},0.8,0.2,0\n{second},0.3,0.7,0\n"] * 60 + [f"{second},0.1,0.89,0.01\n"] * 20
+    path = tmp_path / "p.csv"
+    path.write_text(f"label,{names}\n{''.join(rows)}")
+    assert scored(path).class_names == names.split(",")
+
+
+def test_a_file_with_one_class_needs_the_names_of_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "p.csv"
+    path.write_text("target,pred\na,a\na,a\n")
+    with pytest.raises(PredictionsError, match="has only the class 'a': --classes names all of them"):
+        scored(path)
+    assert scored(path, classes=["a", "b"]).values["accuracy"] == 1
+
+
 @pytest.mark.parametrize(
     ("text", "message", "way"),
     [

@@ -1,16 +1,21 @@
 """Trials written in each format are read again, and what a format cannot hold is an error."""
 
+import csv
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 import torch
 
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.tables import FileTable
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
-from mpcs_torch.evaluation.files.write import copy_table, write_trials
+from mpcs_torch.evaluation.files.write import copy_table, write_text, write_trials
 from mpcs_torch.functional.inputs.groups import Groups
 
 ODD = ['a,"b"', "Änn", "two\nlines", " x "]
@@ -71,7 +76,12 @@ def test_pairs_are_written_as_scores_and_a_list_of_trials(tmp_path: Path) -> Non
         ("s.txt", "k.csv", {}, "k.csv: names a format that is not written"),
         ("s.h5", "k.h5", {}, "s.h5: names a format that is not written: csv, parquet and npz, or text for both files"),
         ("s.txt", "k.txt", {"test": ODD}, "needs the columns ['enrollment', 'test'], but the trials have ['test']"),
-        ("s.txt", "k.txt", {"enrollment": ["a"] * 4, "test": ODD}, "column test: must have no white space in text"),
+        (
+            "s.txt",
+            "k.txt",
+            {"enrollment": ["a"] * 4, "test": ODD},
+            "test: must have no white space and no quotes in",
+        ),
         (
             "s.txt",
             "k.txt",
@@ -110,8 +120,11 @@ def test_no_file_is_replaced_if_one_fails(tmp_path: Path, monkeypatch: pytest.Mo
     [
         ("s.csv", 'b,score,a\n"1,5",0.50,\n x ,2,"""q"""\n', 'b,score,a,new\n"1,5",1.0,,7\n x ,4.0,"""q""",7\n'),
         ("s.tsv", "score\tid\n1\t01\n", "score\tid\tnew\n2.0\t01\t7\n"),
-        ("s.txt", "a  b 1\nc d 2.5\n", "a b 2.0 7\nc d 5.0 7\n"),
+        ("s.txt", "a  b 1\nc d 2.5\n", "a\tb\t2.0\t7\nc\td\t5.0\t7\n"),
         ("s.csv", "id;score\n0,5;1,5\n1,0;2\n", "id;score;new\n0,5;3,0;7\n1,0;4,0;7\n"),
+        ("s.txt", "id  score\n0,5  1,5\n1,0  2\n", "id\tscore\tnew\n0,5\t3,0\t7\n1,0\t4,0\t7\n"),
+        ("s.csv", 'id,score\na,"0,5"\nb,"0,25"\n', "id;score;new\na;1,0;7\nb;0,5;7\n"),
+        ("s.csv", 'note,score\n"a\rb",1\n"# 1",2\n', '"note","score","new"\n"a\rb","2.0","7"\n"# 1","4.0","7"\n'),
     ],
 )
 def test_a_copy_keeps_texts_names_order_and_dialect(tmp_path: Path, name: str, content: str, expected: str) -> None:
@@ -124,4 +137,84 @@ def test_a_copy_keeps_texts_names_order_and_dialect(tmp_path: Path, name: str, c
         return {score: doubled, "new": [7] * batch.rows}
 
     copy_table(table, tmp_path / f"out-{name}", change)
-    assert (tmp_path / f"out-{name}").read_text() == expected
+    assert (tmp_path / f"out-{name}").read_bytes().decode() == expected
+
+
+def copied(table: FileTable, out: Path) -> Path:
+    copy_table(table, out, lambda read: {"new": [0.5] * read.rows})
+    return out
+
+
+def test_texts_of_a_parquet_file_are_written_as_they_are_read(tmp_path: Path) -> None:
+    columns = {"patient": [1.0, None, 3.0], "score": [1.5, 0.1 + 0.2, 1.0], "ill": [True, False, True]}
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "in.parquet")
+    out = copied(open_table(tmp_path / "in.parquet"), tmp_path / "out.csv")
+    rows = ["1,1.5,true,0.5", ",0.30000000000000004,false,0.5", "3,1.0,true,0.5"]
+    assert out.read_text().splitlines()[1:] == rows
+
+
+def test_numbers_with_decimal_commas_become_numbers_of_a_parquet_file(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("id;score;note\n007;0,5;1,5 mm\n008;NA;\n")
+    written = pyarrow.parquet.read_table(copied(open_table(tmp_path / "in.csv"), tmp_path / "out.parquet"))
+    assert written.to_pydict() == {"id": ["007", "008"], "score": [0.5, None], "note": ["1,5 mm", ""], "new": [0.5] * 2}
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".pt"])
+def test_arrays_are_written_with_the_names_of_their_classes(tmp_path: Path, suffix: str) -> None:
+    np.savez(tmp_path / "in.npz", preds=np.full((3, 2), 0.5), classes=["cat", "night owl"])
+    out = tmp_path / f"out{suffix}"
+    copy_table(open_table(tmp_path / "in.npz"), out, lambda _: {"note": ["a", None, "é"], "new": [None, 1.0, 2.0]})
+    table = open_table(out)
+    assert (table.names, table.classes) == (["preds", "note", "new"], ["cat", "night owl"])
+    read = table.read(["note", "new"])
+    assert read.columns["note"].to_pylist() == ["a", "", "é"]
+    assert np.isnan(read.numbers("new")).tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "column"),
+    [
+        ({"id": ["a", "b\0"], "score": [0.5, 1.5]}, "row 2, ", "column id: "),
+        (
+            {" id ": ["a", "b"], "score": [0.5, 1.5]},
+            "",
+            "in text, the columns  id , score, new would be read as id",
+        ),
+        (
+            {"1": [0.5, 1.5], "2.5": [0.5, 1.5]},
+            "",
+            "in text, the columns 1, 2.5, new would be read as column 1",
+        ),
+        (
+            {"id": ["a", "b" * csv.field_size_limit() * 2], "score": [0.5, 1.5]},
+            "",
+            "a value must have at most",
+        ),
+    ],
+)
+def test_what_text_cannot_hold_is_an_error_that_names_another_format(
+    tmp_path: Path, columns: dict[str, list[Any]], row: str, column: str
+) -> None:
+    pyarrow.parquet.write_table(pyarrow.table(columns), tmp_path / "in.parquet")
+    table = open_table(tmp_path / "in.parquet")
+    with pytest.raises(PredictionsError, match=f"{row}{re.escape(column)}.*: write .parquet instead$"):
+        copied(table, tmp_path / "out.csv")
+    assert not (tmp_path / "out.csv").exists()
+    read = open_table(copied(table, tmp_path / "out.parquet")).read(table.names)
+    assert {name: values.to_pylist() for name, values in read.columns.items()} == columns
+
+
+def test_a_single_column_keeps_empty_cells_and_line_ends(tmp_path: Path) -> None:
+    path, cells = tmp_path / "out.csv", ["a", "\r", "", "\r\n", "# 1"]
+    with path.open("wb") as file:
+        write_text(file, {"note": cells}, path=path)
+    assert open_table(path).read(["note"]).columns["note"].to_pylist() == cells
+
+
+def test_columns_without_names_get_usual_names_in_a_format_that_has_names(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("0.5,cat\n0.25,dog\n0.75,cat\n")
+    table, out = open_table(tmp_path / "in.csv"), tmp_path / "out.parquet"
+    copy_table(table, out, lambda _: {}, names={"column 2": "label"})
+    assert open_table(out).names == ["column 1", "label"]
+    with pytest.raises(PredictionsError, match=re.escape("columns must have different names, but ['label'] repeat")):
+        copy_table(table, out, lambda _: {}, names={"column 1": "label", "column 2": "label"})

@@ -1,0 +1,266 @@
+"""What a command writes, the next command reads with the same values: all formats, and awkward names and cells."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pytest
+import torch
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern.checks import decision_numbers
+from mpcs_torch.evaluation.decision_files import apply_rule, open_to_decide
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.tables import FileTable
+from mpcs_torch.evaluation.files.words import WRITTEN
+from mpcs_torch.learning import DecisionRule
+from tests.cli.test_cli import run
+from tests.cli.test_formats_of_commands import (
+    CLASSES,
+    FORMATS,
+    LABELS,
+    NAMES,
+    PROBS,
+    TRIALS,
+    Columns,
+    records,
+    text,
+    told,
+)
+from tests.cli.test_formats_of_commands import folder as folder
+
+ALL_FORMATS: dict[str, Callable[[Path, Columns], object]] = {
+    **FORMATS,
+    "bars.csv": lambda path, columns: path.write_text(text(columns, "|")),
+    "blanks.txt": lambda path, columns: path.write_text(text(columns, "   ")),
+    "tabs and commas.tsv": lambda path, columns: path.write_text(text(columns, "\t", comma=True)),
+    "blanks and commas.txt": lambda path, columns: path.write_text(text(columns, "  ", comma=True)),
+    "no header.csv": lambda path, columns: path.write_text(text(columns, header=False)),
+    "no header.txt": lambda path, columns: path.write_text(text(columns, " ", header=False)),
+    "numbers.csv": lambda path, columns: path.write_text(text(numbered(columns), header=False)),
+}
+"""All formats and dialects that are read: the function that writes columns to a file, by the name of the file."""
+CHAINS: dict[str, tuple[Columns, str, list[str]]] = {
+    "decide apply": (
+        CLASSES,
+        "decide apply rule.pt FILE --out OUT --overwrite",
+        ["score OUT --concern concern.yaml --json", "monitor rule.pt OUT --state STATE --limit dangerous<=0.9 --json"],
+    ),
+    "calibrate apply": (
+        CLASSES,
+        "calibrate apply cal.pt FILE --out OUT --overwrite",
+        ["score OUT --classes cat,dog,owl --json"],
+    ),
+    "calibrate apply (trials)": (
+        TRIALS,
+        "calibrate apply pav.pt FILE --out OUT --overwrite",
+        ["detect OUT --llr --json"],
+    ),
+    "normalize": (
+        TRIALS,
+        "normalize FILE --cohort cohort.txt --method z --out OUT --overwrite",
+        ["detect OUT --json", "normalize OUT --cohort cohort.txt --method z --out again.csv --overwrite"],
+    ),
+    "convert": (TRIALS, "convert FILE OUT --overwrite", ["detect OUT --json"]),
+}
+"""The columns of a file, the command that writes another file, and the commands that read this file next."""
+
+
+def numbered(columns: Columns) -> Columns:
+    """Return columns whose labels are numbers of the classes, or 1 for targets."""
+    numbers = {"target": 1, "nontarget": 0, **{name: number for number, name in enumerate(NAMES)}}
+    return columns | {"label": [numbers[label] for label in columns["label"]]}
+
+
+def values(result: Any) -> Any:
+    """Return the results of a command that are numbers, without those that name a file or a class."""
+    names = ("metrics", "alarms", "rows", "counts")
+    return {name: value for name, value in result.items() if name in names}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("name", ALL_FORMATS)
+def test_a_written_file_is_read_by_the_next_command_as_that_of_csv(
+    name: str, chain: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    columns, command, next_commands = CHAINS[chain]
+    outs = ["out.csv", "out.parquet", *(f"out{end}" for end in (".tsv", ".txt", ".npz", ".pt") if name.endswith(end))]
+    if chain == "convert":
+        outs = ["out.csv", "out.parquet", "out.npz"]
+    results = []
+    for source, out in (("p.csv", "out.csv"), *((name, each) for each in outs)):
+        ALL_FORMATS[source](folder / source, columns)
+        (folder / "log.state").unlink(missing_ok=True)
+        for words in (command, *next_commands):
+            capsys.readouterr()
+            filled = {"FILE": source, "OUT": out, "STATE": "log.state"}
+            assert run(*(filled.get(word, word) for word in words.split())) == 0, (out, capsys.readouterr().err)
+            results.append(values(told(capsys.readouterr().out)))
+    count = 1 + len(next_commands)
+    assert any(results[:count])
+    for start in range(count, len(results), count):
+        assert_equal(results[start + 1 : start + count], results[1:count])
+
+
+def assert_equal(one: Any, other: Any) -> None:
+    """Assert that two results have the same names and, up to rounding, the same numbers."""
+    if isinstance(other, dict):
+        assert one.keys() == other.keys()
+        one, other = [*one.values()], [*other.values()]
+    if isinstance(other, list):
+        for pair in zip(one, other, strict=True):
+            assert_equal(*pair)
+    else:
+        assert one == (pytest.approx(other, abs=1e-6, nan_ok=True) if isinstance(other, float) else other)
+
+
+def test_decisions_that_look_like_missing_values_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("concern.yaml").write_text("classes: [none, crack]\nweights: [[0, 9], [1, 0]]\n")
+    rows = [f"{label},{1 - crack},{crack}\n" for label, crack in (("none", 0.25), ("crack", 0.75), ("none", 0.375)) * 9]
+    Path("dev.csv").write_text("label,none,crack\n" + "".join(rows))
+    Path("new.csv").write_text("label,none,crack\n" + "none,0.4375,0.5625\n" * 9)
+    assert run("decide", "fit", "dev.csv", "--concern", "concern.yaml", "--out", "rule.pt") == 0
+    assert run("decide", "apply", "rule.pt", "new.csv", "--out", "decided.csv") == 0
+    capsys.readouterr()
+    assert run("score", "decided.csv", "--concern", "concern.yaml", "--json") == 0
+    assert told(capsys.readouterr().out)["metrics"]["accuracy"] == 1, "of decisions, not of the highest scores"
+
+
+def test_labels_of_another_file_are_copied_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
+    FORMATS["p.csv"](folder / "scores.csv", {name: CLASSES[name] for name in NAMES})
+    FORMATS["p.csv"](folder / "labels.csv", {"label": CLASSES["label"]})
+    for verb, artifact, source in (("calibrate", "cal.pt", "scores.csv"), ("decide", "rule.pt", "scores.csv")):
+        assert run(verb, "apply", artifact, source, "--labels", "labels.csv", "--out", f"{verb}.csv") == 0
+    assert open_table(folder / "calibrate.csv").names == NAMES
+    assert open_table(folder / "decide.csv").names == [*NAMES, "label", *WRITTEN]
+    FORMATS["p.csv"](folder / "both.csv", CLASSES)
+    assert run("decide", "apply", "rule.pt", "both.csv", "--labels", "labels.csv", "--out", "other.csv") == 2
+    assert "has a column 'label', which is read as labels beside decisions" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("numbers", "label"),
+    [
+        ([0, 1, 1, 0], "column 1"),
+        ([1, 3, 3, 1], "column 1"),
+        ([1, 2, 1, 2], None),
+        ([0, 1, 7, 7], None),
+        ([3, 0, 1, 2], None),
+    ],
+)
+def test_numbers_without_a_header_are_labels_only_if_they_clearly_count_classes(
+    tmp_path: Path, numbers: list[int], label: str | None
+) -> None:
+    rows = zip(numbers, PROBS.tolist(), strict=False)
+    (tmp_path / "p.csv").write_text("".join(f"{number},{','.join(map(str, row))}\n" for number, row in rows))
+    assert Predictions(tmp_path / "p.csv", class_names=NAMES, needs_labels=False).roles.label == label
+
+
+ORDINARY = ["", "a", "night owl", "a,b", "a;b", "a|b", "a\tb", 'say "hi"', "it's", "two\nlines", "a\r\nb", "\r", " x "]
+ORDINARY += [
+    "# 1",
+    "sep=;",
+    "été",
+    "雪",
+    "NA",
+    "none",
+    "0,5",
+    "1.5",
+    "007",
+    "1e5",
+    "[1, 2]",
+    '{"a": 1}',
+    "=1+1",
+    "True",
+]
+NAMES_OF_CLASSES = [
+    "night owl",
+    "a,b",
+    "a;b",
+    "a|b",
+    'say "hi"',
+    "it's",
+    "# 1",
+    "sep=;",
+    "été",
+    "雪",
+    "NA",
+    "none",
+    "[x]",
+]
+NAMES_OF_COLUMNS = ["id", "file name", "1;2", "étage", 'the "id"']
+AWKWARD = st.text(st.sampled_from("ab 0.,;|\t\"'#=[{\r\n\0\ufeffé雪"), max_size=6)
+ROWS = 8
+
+
+def write_input(folder: Path, form: str, columns: Columns) -> Path:
+    """Write columns in a form: as JSON lines, parquet, or text with a delimiter and quotes."""
+    path = folder / f"in.{form if form in ('jsonl', 'parquet') else 'txt'}"
+    if form == "jsonl":
+        path.write_text("\n".join(map(json.dumps, records(columns))))
+    elif form == "parquet":
+        parquet.write_table(pyarrow.table(columns), path)
+    else:
+        with path.open("w", newline="") as file:
+            rows = csv.writer(file, delimiter=form, quoting=csv.QUOTE_ALL)
+            rows.writerows([[*columns], *zip(*columns.values(), strict=True)])
+    return path
+
+
+def texts_of(table: FileTable) -> dict[str, list[str]]:
+    columns = table.read(table.names).columns
+    return {name: ["" if each is None else str(each) for each in columns[name].to_pylist()] for name in table.names}
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(["jsonl", "parquet", *",;\t|"]),
+    st.lists(st.sampled_from(ORDINARY) | AWKWARD, min_size=ROWS, max_size=ROWS),
+    st.sampled_from(NAMES_OF_COLUMNS) | AWKWARD,
+    st.lists(st.sampled_from(NAMES_OF_CLASSES), min_size=3, max_size=3, unique=True),
+)
+@example("jsonl", ["\0"] * ROWS, "id", NAMES)
+@example("parquet", ORDINARY[:ROWS], " id ", NAMES)
+def test_cells_are_read_back_and_only_awkward_ones_are_refused(
+    tmp_path: Path, form: str, cells: list[str], column: str, names: list[str]
+) -> None:
+    columns: Columns = {column: cells, "label": [names[row % 3] for row in range(ROWS)], "note": cells[::-1]}
+    columns |= {name: PROBS[:ROWS, place].tolist() for place, name in enumerate(names)}
+    rule = DecisionRule(ConcernSpec(names, weights=[[0, 1, 5], [1, 0, 1], [3, 1, 0]], refer=0.4))
+    labels_of_fit = torch.tensor([NAMES.index(label) for label in LABELS[ROWS:]])
+    rule.fit(torch.from_numpy(PROBS[ROWS:]).clamp(min=1e-6).log(), labels_of_fit)
+    is_ordinary = column in NAMES_OF_COLUMNS and {*cells} <= {*ORDINARY}
+    rows, refusal = [], ""
+    try:
+        predictions = open_to_decide(rule, write_input(tmp_path, form, columns), ReadOptions())
+        before = texts_of(predictions.table)
+        for name in ("out.parquet", "out.csv"):
+            (tmp_path / name).unlink(missing_ok=True)
+            apply_rule(rule, predictions, tmp_path / name, lambda _: None)
+            after = texts_of(open_table(tmp_path / name))
+            assert after | before == after
+            written = Predictions(tmp_path / name, class_names=names, decisions=decision_numbers(names)).rows()
+            rows.append((written.scores.tolist(), written.target.tolist()))
+    except PredictionsError as error:
+        refusal = str(error)
+    if not refusal:
+        assert rows[0] == rows[1]
+    elif is_ordinary or "out." in refusal:
+        assert (is_ordinary, "write .parquet instead" in refusal) == (False, True), refusal
+        assert not (tmp_path / "out.csv").exists()
