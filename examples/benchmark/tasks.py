@@ -245,7 +245,7 @@ TASKS: dict[str, Task] = {
                 batch_size=64,
                 source="penbased",
                 choice_seeds=range(3),
-            seeds=range(200, 212),
+                seeds=range(200, 212),
             )
             for number in (1, 2)
         ),
