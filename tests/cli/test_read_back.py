@@ -172,23 +172,6 @@ def test_numbers_without_a_header_are_labels_only_if_they_clearly_count_classes(
     assert Predictions(tmp_path / "p.csv", class_names=NAMES, needs_labels=False).roles.label == label
 
 
-ORDINARY = ["", "a", "night owl", "a,b", "a;b", "a|b", "a\tb", 'say "hi"', "it's", "two\nlines", "a\r\nb", "\r", " x "]
-ORDINARY += [
-    "# 1",
-    "sep=;",
-    "été",
-    "雪",
-    "NA",
-    "none",
-    "0,5",
-    "1.5",
-    "007",
-    "1e5",
-    "[1, 2]",
-    '{"a": 1}',
-    "=1+1",
-    "True",
-]
 NAMES_OF_CLASSES = [
     "night owl",
     "a,b",
@@ -204,6 +187,8 @@ NAMES_OF_CLASSES = [
     "none",
     "[x]",
 ]
+ORDINARY = [*NAMES_OF_CLASSES, "", "a", "a\tb", "two\nlines", "a\r\nb", "\r", " x ", "0,5", "1.5", "007", "1e5"]
+ORDINARY += ["[1, 2]", '{"a": 1}', "=1+1", "True"]
 NAMES_OF_COLUMNS = ["id", "file name", "1;2", "étage", 'the "id"']
 AWKWARD = st.text(st.sampled_from("ab 0.,;|\t\"'#=[{\r\n\0\ufeffé雪"), max_size=6)
 ROWS = 8
