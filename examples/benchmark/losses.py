@@ -22,8 +22,6 @@ RAMP = (0.1, 0.6)
 """The shares of the steps between which a margin grows from 0 to its full value."""
 FLOOR, FULL_MARGIN = 0.5, 4.0
 """Of the margin with a floor: the share of the margin for errors without harm, and the margin for the worst in nats."""
-SMOOTHING = 0.02
-"""The label smoothing of losses that do not try several."""
 
 
 class Problem(NamedTuple):
@@ -32,6 +30,8 @@ class Problem(NamedTuple):
     concern: ConcernSpec
     class_counts: Tensor
     """int64 (C,): training samples."""
+    smoothing: float = 0.0
+    """The label smoothing of losses whose setting is another one."""
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,10 @@ def logit_adjustment(problem: Problem, tau: float) -> LossData:
     """
     counts = problem.class_counts.clamp(min=1)
     added = tau * (counts / counts.sum()).log()
-    return replace(plain(problem, SMOOTHING), added=added.expand(len(counts), -1))
+    return replace(plain(problem, problem.smoothing), added=added.expand(len(counts), -1))
 
 
-def margins(problem: Problem, full: float, floor: float, smoothing: float = 0.0) -> LossData:
+def margins(problem: Problem, full: float, floor: float, smoothing: float) -> LossData:
     """Return a margin of ``full`` nats for errors of harm 1, and of the share ``floor`` of it for harmless errors."""
     harm = harm_matrix(problem.concern).float()
     added = without_diagonal(full * (floor + (1 - floor) * harm))
@@ -96,12 +96,12 @@ def margins(problem: Problem, full: float, floor: float, smoothing: float = 0.0)
 
 def uniform_margin(problem: Problem, full: float) -> LossData:
     """Return a margin that is equal for all errors."""
-    return margins(problem, full, floor=1.0)
+    return margins(problem, full, 1.0, problem.smoothing)
 
 
 def dangerous_margin(problem: Problem, full: float) -> LossData:
     """Return a margin in proportion to harm."""
-    return margins(problem, full, floor=0.0)
+    return margins(problem, full, 0.0, problem.smoothing)
 
 
 def floored_margin(problem: Problem, smoothing: float) -> LossData:
@@ -112,7 +112,7 @@ def floored_margin(problem: Problem, smoothing: float) -> LossData:
 def class_weights(problem: Problem, released: float) -> LossData:
     """Weigh each true class by the mean cost of mistaking it."""
     row_costs = costs_of(problem.concern, released).sum(dim=1)
-    return replace(plain(problem, 0.0), weights=row_costs / row_costs.mean())
+    return replace(plain(problem, problem.smoothing), weights=row_costs / row_costs.mean())
 
 
 def soft_labels(problem: Problem, sharpness: float) -> LossData:
@@ -133,13 +133,13 @@ def expected_cost(problem: Problem, share: float) -> LossData:
         Galdran, Dolz, Chakor, Lombaert, Ben Ayed: Cost-Sensitive Regularization for Diabetic Retinopathy Grading,
         MICCAI 2020.
     """
-    return replace(plain(problem, 0.0), errors=share * costs_of(problem.concern, 0.1))
+    return replace(plain(problem, problem.smoothing), errors=share * costs_of(problem.concern, 0.1))
 
 
 def concern_loss(problem: Problem, share: float) -> LossData:
     """Return the loss of `mpcs_torch.learning.ConcernLoss`, with released pairs at a tenth."""
     costs = costs_of(problem.concern, 0.1)
-    data = plain(problem, 0.0)
+    data = plain(problem, problem.smoothing)
     errors = share * costs / costs.sum(dim=1, keepdim=True)
     return replace(data, weights=(1 - share) * data.weights, errors=errors, is_logarithmic=True)
 
@@ -151,7 +151,7 @@ def row_weights(problem: Problem, smoothing: float) -> LossData:
 
 def row_costs(problem: Problem, share: float) -> LossData:
     """Return cross entropy, and the share ``share`` of the expected cost of each row."""
-    data = plain(problem, 0.0)
+    data = plain(problem, problem.smoothing)
     errors = share * without_diagonal(torch.ones_like(data.errors))
     return replace(data, weights=(1 - share) * data.weights, errors=errors, is_by_row=True)
 
@@ -169,7 +169,7 @@ def beta_loss(problem: Problem, strength: float) -> LossData:
     costs = costs_of(problem.concern, 0.5)
     threshold = costs[0, 1] / (costs[0, 1] + costs[1, 0])
     powers = 2 * strength * torch.stack([1 - threshold, threshold])
-    return replace(plain(problem, 0.0), powers=powers)
+    return replace(plain(problem, problem.smoothing), powers=powers)
 
 
 def sharpness_aware(problem: Problem, radius: float) -> LossData:
@@ -179,7 +179,7 @@ def sharpness_aware(problem: Problem, radius: float) -> LossData:
         Rangwani, Aithal, Mishra, Babu: Escaping Saddle Points for Effective Generalization on Class-Imbalanced Data,
         NeurIPS 2022.
     """
-    return replace(margins(problem, FULL_MARGIN, FLOOR), radius=radius)
+    return replace(margins(problem, FULL_MARGIN, FLOOR, problem.smoothing), radius=radius)
 
 
 def branched(problem: Problem, smoothing: float) -> LossData:
@@ -203,7 +203,7 @@ def hierarchical_frame(problem: Problem, decay: float) -> LossData:
     similarity = torch.exp(-decay * (costs + costs.T) / 2).double()
     values, vectors = torch.linalg.eigh(similarity)
     frame = vectors * values.clamp(min=1e-6).sqrt()
-    return replace(plain(problem, 0.0), frame=normalize(frame, dim=1).float(), has_frame=True)
+    return replace(plain(problem, problem.smoothing), frame=normalize(frame, dim=1).float(), has_frame=True)
 
 
 def costs_of(concern: ConcernSpec, released: float) -> Tensor:
@@ -211,6 +211,8 @@ def costs_of(concern: ConcernSpec, released: float) -> Tensor:
     return without_diagonal(torch.where(concern.released(), released, concern.matrix())).float()
 
 
+SMOOTHING = "label smoothing"
+"""The setting of losses that choose it themselves; others have that of the chosen cross entropy."""
 PLAIN, UNIFORM, DANGEROUS = "cross entropy", "margin, equal for all errors", "margin for dangerous errors"
 FLOORED = "margin with a floor"
 
@@ -232,9 +234,9 @@ class Loss:
 
 
 LOSSES = {
-    PLAIN: Loss(plain, "label smoothing", (0.0, 0.02, 0.1), knows_costs=False, members=4),
+    PLAIN: Loss(plain, SMOOTHING, (0.0, 0.02, 0.1), knows_costs=False, members=4),
     UNIFORM: Loss(uniform_margin, "nats", (1.0, 2.0, 4.0), knows_costs=False, members=4),
-    FLOORED: Loss(floored_margin, "label smoothing", (0.0, 0.02, 0.05), members=4),
+    FLOORED: Loss(floored_margin, SMOOTHING, (0.0, 0.02, 0.05), members=4),
     DANGEROUS: Loss(dangerous_margin, "nats", (1.0, 2.0, 4.0)),
     "logit adjustment": Loss(logit_adjustment, "tau", (0.5, 1.0, 1.5), knows_costs=False, group="others"),
     "class weights by cost": Loss(class_weights, "released", (0.1, 0.3, 0.5), group="others"),
@@ -257,7 +259,7 @@ LOSSES = {
     ),
     "branches, averaged": Loss(
         branched,
-        "label smoothing",
+        SMOOTHING,
         (0.0, 0.02, 0.1),
         knows_costs=False,
         group="literature",
@@ -270,7 +272,7 @@ LOSSES = {
         group="literature",
         claim="less severe mistakes at the same accuracy",
     ),
-    "weights by the cost of the row": Loss(row_weights, "label smoothing", (0.0, 0.02, 0.1), group="rows"),
+    "weights by the cost of the row": Loss(row_weights, SMOOTHING, (0.0, 0.02, 0.1), group="rows"),
     "expected cost of the row": Loss(row_costs, "share", (0.3, 0.6, 0.9), group="rows"),
 }
 """By the name that tables show; each has three settings, which are tried on validation samples."""

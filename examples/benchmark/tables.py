@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from examples.benchmark.losses import FLOORED, LOSSES, PLAIN, UNIFORM
+from examples.benchmark.losses import FLOORED, LOSSES, PLAIN, SMOOTHING, UNIFORM
 from examples.benchmark.measures import Effect, Values, difference, geometric_mean, reduction
 from examples.benchmark.trials import AS_USUAL, BY_COST, LIKELY, MIXED, REFERRING, SHORT
 from mpcs_torch.tables import Table
@@ -259,7 +259,8 @@ def _chosen(arms: Sequence[Mapping[str, Any]]) -> str:
         return "as above"
     [arm] = arms
     name = LOSSES[arm["loss"]].setting
-    return f"{name} {arm['setting']:g}, lr {arm['rate']:g}, noise {arm['noise']:g}, x{arm['length']}"
+    smoothing = f"{SMOOTHING} {arm['smoothing']:g}, " if arm["smoothing"] else ""
+    return f"{name} {arm['setting']:g}, {smoothing}lr {arm['rate']:g}, noise {arm['noise']:g}, x{arm['length']}"
 
 
 EXPLANATION = """\
@@ -272,7 +273,8 @@ validation samples, by the log score of calibrated probabilities. The noise (or 
 number of steps are those that are best for cross entropy. Everything is judged with other seeds, on test samples.
 
 - *Fair cross entropy* is cross entropy with the best of three label smoothings under the chosen noise and steps.
-  *As usual* is without noise, smoothing and further steps.
+  *As usual* is without noise, smoothing and further steps. Losses whose setting is not the label smoothing have that of
+  the fair cross entropy.
 - *By cost*: probabilities are calibrated, and the class with the lowest expected cost is decided. A factor of the costs
   is chosen for each model, so that at most 0.05 points of accuracy are lost on validation samples.
 - *Four models*: the mean of the probabilities of four models that differ in their first weights and in the order of

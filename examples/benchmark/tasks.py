@@ -200,7 +200,7 @@ _digits = Task(
 )
 _table = partial(Task, model=_mlp, is_scaled=True, choice_seeds=range(4), seeds=range(200, 220))
 """Makes a task with a table of features."""
-_large = partial(_table, steps=800, batch_size=64, groups=("core", "others"))
+_large = partial(_table, steps=800, batch_size=64, groups=("core",))
 """Makes a task with a table of many rows."""
 _recurrent = partial(
     Task, model=_lstm, clip_norm=1.0, choice_seeds=range(4), seeds=range(200, 220), at_once=20, groups=("core",)
@@ -240,6 +240,7 @@ TASKS: dict[str, Task] = {
             partial(load_keel, name="satimage"),
             _releasing([2, 3], [3, 2], [3, 5], [5, 3]),
             steps=1500,
+            groups=("core",),
         ),
         *_with_random_lists(
             _table(
@@ -265,7 +266,7 @@ TASKS: dict[str, Task] = {
         # An injury that is rated too low by two grades or more is dangerous.
         _large("crashes, MLP", load_crashes, partial(_ordered, under=1.0, over=0.2), limit=0.05),
         # A grade that is predicted too high by three grades or more is dangerous.
-        _large("grades, MLP", load_grades, partial(_ordered, under=0.2, over=1.0), limit=0.05, groups=("core",)),
+        _large("grades, MLP", load_grades, partial(_ordered, under=0.2, over=1.0), limit=0.05),
         # Granting a loan that is not paid back is dangerous.
         _large(
             "credit, MLP",

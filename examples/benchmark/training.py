@@ -54,6 +54,8 @@ class Arm(NamedTuple):
     setting: float
     rate: float
     condition: Condition
+    smoothing: float = 0.0
+    """The label smoothing of a loss whose setting is another one."""
 
 
 class Outcome(NamedTuple):
@@ -87,6 +89,7 @@ class Training:
     settings: tuple[float, ...]
     rate: float
     condition: Condition
+    smoothing: float
     seeds: range
     members: int
     data_root: Path
@@ -100,6 +103,7 @@ class Training:
         settings = "-".join(f"{setting:g}" for setting in self.settings)
         steps = condition.length * task.steps
         name = f"{settings}-rate-{self.rate:g}-noise-{condition.noise:g}-steps-{steps}"
+        name += f"-smoothing-{self.smoothing:g}" if self.smoothing else ""
         name += f"-seeds-{self.seeds.start}-{self.seeds.stop}-members-{self.members}.npz"
         return self.out / "trainings" / file_name(shared) / file_name(self.loss) / name
 
@@ -123,7 +127,8 @@ class Training:
         groups = [(setting, seed) for setting in self.settings for seed in self.seeds]
         models = [Model(*group, member) for group in groups for member in range(self.members)]
         started = time.process_time()
-        fleet = Fleet(TASKS[self.task], self.loss, self.rate, self.condition, models, self.data_root)
+        arm = (self.loss, self.rate, self.condition, self.smoothing)
+        fleet = Fleet(TASKS[self.task], *arm, models, self.data_root)
         fleet.train()
         seconds = (time.process_time() - started) / len(models)
         arrays = {"seconds": np.array(seconds)}
@@ -146,7 +151,14 @@ class Fleet:
     """Models that train together with one loss, learning rate and condition."""
 
     def __init__(
-        self, task: Task, loss: str, rate: float, condition: Condition, models: Sequence[Model], root: Path
+        self,
+        task: Task,
+        loss: str,
+        rate: float,
+        condition: Condition,
+        smoothing: float,
+        models: Sequence[Model],
+        root: Path,
     ) -> None:
         samples, spec = task.samples(root), task.spec(root)
         self._task, self._rate = task, rate
@@ -155,7 +167,7 @@ class Fleet:
         by_seed = {model.seed: task.parts(root, model.seed) for model in models}
         self.parts = [by_seed[model.seed] for model in models]
         counts = [self.labels[part.train].bincount(minlength=len(spec.classes)) for part in self.parts]
-        problems = [Problem(spec, each) for each in counts]
+        problems = [Problem(spec, each, smoothing) for each in counts]
         data = [LOSSES[loss].make(*each) for each in zip(problems, [model.setting for model in models], strict=True)]
         # Copies of a model follow it in the stack. They begin with the same weights, and have orders of their own.
         self._branches = data[0].branches

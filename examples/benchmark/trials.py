@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from examples.benchmark.losses import DANGEROUS, FLOORED, LOSSES, PLAIN, UNIFORM
+from examples.benchmark.losses import DANGEROUS, FLOORED, LOSSES, PLAIN, SMOOTHING, UNIFORM
 from examples.benchmark.measures import calibrated_probs, quietly
 from examples.benchmark.tasks import TASKS, Task
 from examples.benchmark.training import Arm, Condition, Outcome, Training, file_name
@@ -85,7 +85,7 @@ class Trials:
 
     def _training(self, arm: Arm, settings: tuple[float, ...], seeds: range, members: int) -> Training:
         place = (self.data_root, self.out)
-        return Training(self.task, arm.loss, settings, arm.rate, arm.condition, seeds, members, *place)
+        return Training(self.task, arm.loss, settings, arm.rate, arm.condition, arm.smoothing, seeds, members, *place)
 
     def score(self, arm: Arm) -> float:
         """Return the mean log score of an arm on the validation samples of the choice seeds; lower is better."""
@@ -102,10 +102,14 @@ class Trials:
         finish(title, list(dict.fromkeys(self.tried(arm) for arm in arms)))
         return min(arms, key=self.score)
 
-    def arms_of(self, loss: str, condition: Condition) -> list[Arm]:
+    def arms_of(self, loss: str, condition: Condition, smoothing: float = 0.0) -> list[Arm]:
         """Return the arms by which the setting and the learning rate of a loss are chosen."""
-        rates = self.details.learning_rates
-        return [Arm(loss, value, rate, condition) for value in LOSSES[loss].values for rate in rates]
+        has_own = LOSSES[loss].setting == SMOOTHING
+        return [
+            Arm(loss, value, rate, condition, 0.0 if has_own else smoothing)
+            for value in LOSSES[loss].values
+            for rate in self.details.learning_rates
+        ]
 
     def chosen(self) -> dict[str, Arm]:
         """Return the arm of each loss under the condition that is best for the plain one, and those that are shorter.
@@ -119,9 +123,11 @@ class Trials:
         condition = self.best(f"{self.task}: conditions", tried).condition
         chosen = {AS_USUAL: self.best(f"{self.task}: as usual", [arm for arm in plain if not arm.setting])}
         chosen |= {name: self.best(name, self.arms_of(loss, Condition())) for loss, name in SHORT.items()}
-        return chosen | {
-            loss: self.best(f"{self.task}: {loss}", self.arms_of(loss, condition)) for loss in self.losses()
-        }
+        chosen[PLAIN] = self.best(f"{self.task}: {PLAIN}", self.arms_of(PLAIN, condition))
+        for loss in self.losses():
+            arms = self.arms_of(loss, condition, smoothing=chosen[PLAIN].setting)
+            chosen[loss] = self.best(f"{self.task}: {loss}", arms)
+        return chosen
 
 
 def finish(title: str, trainings: Sequence[Training]) -> None:
@@ -258,4 +264,5 @@ def result_of(trials: Trials) -> dict[str, Any]:
 
 def plain_arm(arm: Arm) -> dict[str, Any]:
     """Return an arm as plain values."""
-    return {"loss": arm.loss, "setting": arm.setting, "rate": arm.rate, **arm.condition._asdict()}
+    setting = {"setting": arm.setting, "smoothing": arm.smoothing}
+    return {"loss": arm.loss, **setting, "rate": arm.rate, **arm.condition._asdict()}

@@ -63,7 +63,7 @@ def rates_of(task: Task, seed: int) -> dict[float | str, tuple[float, float]]:
     validation, test = {}, {}
     for name, (margin, smoothing) in LOSSES.items():
         loss, setting = (DANGEROUS, margin) if margin else (CROSS_ENTROPY, smoothing)
-        fleet = Fleet(task, loss, 0.01, Condition(), [Model(setting, seed)], Path())
+        fleet = Fleet(task, loss, 0.01, Condition(), smoothing, [Model(setting, seed)], Path())
         fleet.train()
         validation[name], test[name] = fleet.outputs(0, parts.validation), fleet.outputs(0, parts.test)
     decisions: dict[float | str, torch.Tensor] = {PLAIN: test[PLAIN].argmax(dim=1)}

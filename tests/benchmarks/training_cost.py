@@ -52,7 +52,7 @@ def batch_ratio(loss: str, rounds: int = 3) -> float:
                 taken += 1
 
     def batch() -> None:
-        Fleet(task, loss, rate, Condition(), [Model(0.0, seed) for seed in range(MODELS)], Path()).train()
+        Fleet(task, loss, rate, Condition(), 0.0, [Model(0.0, seed) for seed in range(MODELS)], Path()).train()
 
     times = [(_seconds(bare), _seconds(batch) / MODELS) for _ in range(rounds)]
     torch.set_num_threads(threads)

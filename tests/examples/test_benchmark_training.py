@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
-from examples.benchmark import losses, tasks, training
+from examples.benchmark import tasks, training
 from examples.benchmark.losses import FLOORED, LOSSES, PLAIN, Problem
 from examples.benchmark.package_tables import Samples
 from examples.benchmark.tasks import TASKS, Task
@@ -44,11 +44,11 @@ def test_models_train_at_once_as_each_alone(loss: str) -> None:
     settings = LOSSES[loss].values
     models = [Model(settings[0], 0), Model(settings[1], 0), Model(settings[0], 0, 1), Model(settings[2], 1)]
     for task, condition in ((SMALL, Condition(0.5)), (replace(SMALL, is_image=True), Condition(1.0, 2))):
-        together = Fleet(task, loss, 0.01, condition, models, NOWHERE)
+        together = Fleet(task, loss, 0.01, condition, 0.0, models, NOWHERE)
         together.train()
         outputs = []
         for place, model in enumerate(models):
-            alone = Fleet(task, loss, 0.01, condition, [model], NOWHERE)
+            alone = Fleet(task, loss, 0.01, condition, 0.0, [model], NOWHERE)
             alone.train()
             outputs.append(alone.outputs(0, alone.parts[0].test))
             found = together.outputs(place, together.parts[place].test)
@@ -58,16 +58,16 @@ def test_models_train_at_once_as_each_alone(loss: str) -> None:
 
 def test_recurrent_models_with_clipped_gradients_train_at_once_as_each_alone() -> None:
     models = [Model(0.0, 0), Model(0.0, 1)]
-    together = Fleet(SERIES, PLAIN, 0.01, Condition(), models, NOWHERE)
+    together = Fleet(SERIES, PLAIN, 0.01, Condition(), 0.0, models, NOWHERE)
     together.train()
-    alone = Fleet(SERIES, PLAIN, 0.01, Condition(), models[1:], NOWHERE)
+    alone = Fleet(SERIES, PLAIN, 0.01, Condition(), 0.0, models[1:], NOWHERE)
     alone.train()
     places = alone.parts[0].test
     torch.testing.assert_close(together.outputs(1, places), alone.outputs(0, places), rtol=1e-4, atol=1e-5)
 
 
 def test_a_model_is_trained_as_by_a_plain_loop() -> None:
-    fleet = Fleet(SMALL, PLAIN, 0.01, Condition(), [Model(0.1, 3)], NOWHERE)
+    fleet = Fleet(SMALL, PLAIN, 0.01, Condition(), 0.0, [Model(0.1, 3)], NOWHERE)
     fleet.train()
     samples, train = SMALL.samples(NOWHERE), SMALL.parts(NOWHERE, 3).train
     torch.manual_seed(3)
@@ -91,9 +91,9 @@ def sample() -> tuple[Tensor, Tensor]:
     return torch.randn(1, 6, 3, generator=generator), torch.tensor([[0, 1, 2, 0, 1, 2]])
 
 
-def loss_of(name: str, setting: float, progress: float = 0.9) -> Tensor:
+def loss_of(name: str, setting: float, progress: float = 0.9, smoothing: float = 0.0) -> Tensor:
     logits, target = sample()
-    return StackedLoss([LOSSES[name].make(Problem(CONCERN, COUNTS), setting)])(logits, target, progress)[0]
+    return StackedLoss([LOSSES[name].make(Problem(CONCERN, COUNTS, smoothing), setting)])(logits, target, progress)[0]
 
 
 def test_a_margin_grows_with_harm_and_with_the_steps() -> None:
@@ -113,8 +113,8 @@ def test_losses_are_those_of_their_definitions() -> None:
     smoothed = cross_entropy(logits, target, reduction="none", label_smoothing=0.1)
     torch.testing.assert_close(loss_of(PLAIN, 0.1), smoothed)
     adjusted = logits + 0.5 * (COUNTS / 100).log()
-    expected = cross_entropy(adjusted, target, reduction="none", label_smoothing=losses.SMOOTHING)
-    torch.testing.assert_close(loss_of("logit adjustment", 0.5), expected)
+    expected = cross_entropy(adjusted, target, reduction="none", label_smoothing=0.02)
+    torch.testing.assert_close(loss_of("logit adjustment", 0.5, smoothing=0.02), expected)
     costs = torch.tensor([[0.0, 0.1, 1.0], [0.1, 0.0, 1.0], [1.0, 1.0, 0.0]])
     weights = costs.sum(dim=1) / costs.sum(dim=1).mean()
     plain = cross_entropy(logits, target, reduction="none")
@@ -185,11 +185,11 @@ def test_parts_keep_groups_together_and_follow_weights() -> None:
 def test_outcomes_are_kept_for_each_setting_seed_and_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "small", SMALL)
     assert tasks.TASKS["small"] is SMALL
-    one = Training("small", PLAIN, (0.0, 0.1), 0.01, Condition(), range(2), 3, NOWHERE, tmp_path)
+    one = Training("small", PLAIN, (0.0, 0.1), 0.01, Condition(), 0.0, range(2), 3, NOWHERE, tmp_path)
     assert not one.is_done()
     one.run()
     assert one.is_done()
-    fleet = Fleet(SMALL, PLAIN, 0.01, Condition(), [Model(0.1, 1, 2)], NOWHERE)
+    fleet = Fleet(SMALL, PLAIN, 0.01, Condition(), 0.0, [Model(0.1, 1, 2)], NOWHERE)
     fleet.train()
     outcome = one.outcome(0.1, 1)
     torch.testing.assert_close(outcome.test[2], fleet.outputs(0, fleet.parts[0].test), rtol=1e-4, atol=1e-5)
