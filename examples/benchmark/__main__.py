@@ -6,10 +6,11 @@ from pathlib import Path
 
 import torch
 
+from examples.benchmark.judging import result_of
 from examples.benchmark.results import save_values, saved_results
 from examples.benchmark.tables import page_of, task_table
 from examples.benchmark.tasks import tasks_of
-from examples.benchmark.trials import Trials, result_of
+from examples.benchmark.trials import Trials
 from mpcs_torch.cli.console import say
 
 DESCRIPTION = """\

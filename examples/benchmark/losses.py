@@ -60,12 +60,18 @@ class LossData:
     """Whether the loss of a sample is multiplied by what its error costs."""
     has_frame: bool = False
     """Whether logits are `SCALE` times cosines."""
+    hidden: int = 0
+    """If above 0, the number of hidden units."""
+    temperature: float = 0.0
+    """If above 0, labels are the mean probabilities of `TEACHERS` models at this temperature, on mixed inputs."""
     branches: int = 1
     """The number of copies that train apart from the middle of the steps on, and whose weights are averaged."""
 
 
 SCALE = 10.0
 """The scale of cosines as logits."""
+TEACHERS, STUDENT_UNITS = 4, 128
+"""The models whose mean is a teacher, and the hidden units of students."""
 
 
 def plain(problem: Problem, smoothing: float) -> LossData:
@@ -192,6 +198,21 @@ def branched(problem: Problem, smoothing: float) -> LossData:
     return replace(plain(problem, smoothing), branches=4)
 
 
+def large(problem: Problem, smoothing: float) -> LossData:
+    """Return cross entropy for a larger network."""
+    return replace(plain(problem, smoothing), hidden=STUDENT_UNITS)
+
+
+def distilled(problem: Problem, temperature: float) -> LossData:
+    """Train a larger network to agree with the mean of several models on mixed inputs.
+
+    References:
+        Beyer, Zhai, Royer, Markeeva, Anil, Kolesnikov: Knowledge Distillation: A Good Teacher is Patient and
+        Consistent, CVPR 2022.
+    """
+    return replace(plain(problem, 0.0), hidden=STUDENT_UNITS, temperature=temperature)
+
+
 def hierarchical_frame(problem: Problem, decay: float) -> LossData:
     """Fix the classifier to directions whose cosines are higher for cheaper errors: exp(-decay * cost).
 
@@ -264,6 +285,21 @@ LOSSES = {
         knows_costs=False,
         group="literature",
         claim="averages of weights: up to +0.8 points on CIFAR-10, +1.9 on CIFAR-100",
+    ),
+    "cross entropy, 128 hidden units": Loss(
+        large,
+        SMOOTHING,
+        (0.0, 0.02, 0.1),
+        knows_costs=False,
+        group="literature",
+    ),
+    "mean of four models, distilled into 128 hidden units": Loss(
+        distilled,
+        "temperature",
+        (1.0, 2.0, 4.0),
+        knows_costs=False,
+        group="literature",
+        claim="a student that sees the mixed images of its teacher reaches 82.8 % on ImageNet with a ResNet-50",
     ),
     "hierarchical frame (HAFrame)": Loss(
         hierarchical_frame,

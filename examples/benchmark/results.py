@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from examples.benchmark.judging import Judged
 from examples.benchmark.tables import Result, page_of
 from examples.benchmark.tasks import TASKS
 from examples.benchmark.training import file_name
-from examples.benchmark.trials import Judged
 
 KEPT = Path(__file__).parents[2] / "docs" / "results" / "benchmark"
 UNIT = 100_000

@@ -1,19 +1,20 @@
 """The tables of the benchmark, and the page with all of them, from the results of tasks as plain values."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from examples.benchmark.judging import BY_COST, LIKELY, MIXED, REFERRING
 from examples.benchmark.losses import FLOORED, LOSSES, PLAIN, SMOOTHING, UNIFORM
 from examples.benchmark.measures import Effect, Values, difference, geometric_mean, reduction
-from examples.benchmark.trials import AS_USUAL, BY_COST, LIKELY, MIXED, REFERRING, SHORT
+from examples.benchmark.trials import AS_USUAL, SHORT
 from mpcs_torch.tables import Table
 
 Result = Mapping[str, Any]
-"""The results of a task, as `trials.result_of` returns them."""
+"""The results of a task, as `judging.result_of` returns them."""
 ACCURACY, DANGEROUS, HARM, COVERAGE = range(4)
-"""The places of the values of `trials.Judged`."""
+"""The places of the values of `judging.Judged`."""
 
 
 class Way(NamedTuple):
@@ -170,44 +171,33 @@ def steps_table(results: Sequence[Result]) -> Table:
     return Table(header, rows)
 
 
-def claims_table(results: Sequence[Result]) -> Table:
-    """Return a row for each of the `CLAIMS`."""
-    header = ["comparison", "tasks", "dangerous errors", "points of accuracy, mean", "tasks with significantly more"]
+def comparisons_table(results: Sequence[Result], pairs: Mapping[str, tuple[Way, Way]], title: str) -> Table:
+    """Return a row for each pair of ways that are compared on at least one task."""
+    header = [title, "tasks", "dangerous errors", "cost", "points of accuracy, mean", "lowest"]
     rows = []
-    for words, (ours, theirs) in CLAIMS.items():
+    for words, (ours, theirs) in pairs.items():
         both = compare(results, ours, theirs)
         if both is not None:
-            cells = [words, str(both.tasks), change(both.dangerous), f"{100 * both.gain:+.3f}"]
-            rows.append([*cells, ", ".join(both.worse)])
-    return Table(header, rows)
+            cells = [words, str(both.tasks), change(both.dangerous), change(both.harm)]
+            rows.append([*cells, f"{100 * both.gain:+.3f}", f"{100 * both.lowest_gain:+.2f}", ", ".join(both.worse)])
+    return Table([*header, "tasks with significantly more"], rows)
 
 
-def losses_table(results: Sequence[Result], members: int, decision: str) -> Table:
-    """Return a row for each loss against cross entropy, with the same models, steps, noise and decision."""
-    header = [f"loss, {members} model{'s' * (members > 1)}, {decision}", "tasks", "dangerous errors", "cost"]
-    header += ["points of accuracy, mean", "lowest", "tasks with significantly more"]
-    rows = []
-    for loss in LOSSES:
-        both = compare(results, Way(loss, members, decision), Way(PLAIN, members, decision))
-        if loss != PLAIN and both is not None:
-            cells = [loss, str(both.tasks), change(both.dangerous), change(both.harm)]
-            cells += [f"{100 * both.gain:+.2f}", f"{100 * both.lowest_gain:+.2f}", ", ".join(both.worse)]
-            rows.append(cells)
-    return Table(header, rows)
+def against_cross_entropy(results: Sequence[Result], members: int, decision: str) -> Table:
+    """Return a row for each loss, with the same models, steps, noise and decision as cross entropy."""
+    plain = Way(PLAIN, members, decision)
+    pairs = {loss: (Way(loss, members, decision), plain) for loss in LOSSES if loss != PLAIN}
+    return comparisons_table(results, pairs, f"loss, {members} model{'s' * (members > 1)}, {decision}")
 
 
-def literature_table(results: Sequence[Result]) -> Table:
-    """Return a row for each method with a claim of its paper, against cross entropy, decided by cost."""
-    header = ["method", "its paper claims", "tasks", "here, decided by cost: dangerous errors", "points of accuracy"]
-    header += ["by most probable class: dangerous errors", "points of accuracy"]
-    rows = []
-    for name, loss in LOSSES.items():
-        by_cost = compare(results, Way(name, 1, BY_COST), Way(PLAIN, 1, BY_COST))
-        likely = compare(results, Way(name, 1, LIKELY), Way(PLAIN, 1, LIKELY))
-        if loss.claim and by_cost is not None and likely is not None:
-            cells = [name, loss.claim, str(by_cost.tasks), change(by_cost.dangerous), f"{100 * by_cost.gain:+.2f}"]
-            rows.append([*cells, change(likely.dangerous), f"{100 * likely.gain:+.2f}"])
-    return Table(header, rows)
+def literature_table(results: Sequence[Result], decision: str) -> Table:
+    """Return a row for each method with a claim of its paper, against cross entropy."""
+    pairs = {
+        f"{name} (claimed: {loss.claim})": (Way(name, 1, decision), Way(PLAIN, 1, decision))
+        for name, loss in LOSSES.items()
+        if loss.claim
+    }
+    return comparisons_table(results, pairs, f"method, {decision}")
 
 
 def lists_table(results: Sequence[Result]) -> Table:
@@ -298,14 +288,12 @@ def page_of(results: Sequence[Result]) -> str:
     parts = ["# The benchmark's tables", EXPLANATION, DATA]
     parts += ["## What each step adds", steps_table(lists).markdown()]
     parts += ["## The margin with a floor on each task", lists_table(lists).markdown()]
-    parts += ["## What was claimed before", claims_table(lists).markdown()]
-    parts += ["## Losses against cross entropy", *_losses(lists)]
-    parts += ["## Methods of the literature", literature_table(results).markdown()]
+    parts += ["## What was claimed before", comparisons_table(lists, CLAIMS, "comparison").markdown()]
+    parts += ["## Losses against cross entropy"]
+    ways = ((1, LIKELY), (1, BY_COST), (4, LIKELY), (4, BY_COST))
+    parts += [against_cross_entropy(lists, *way).markdown() for way in ways]
+    parts += ["## Methods of the literature"]
+    parts += [literature_table(lists, decision).markdown() for decision in (BY_COST, LIKELY)]
     for result in results:
         parts += [f"## {result['task']}", task_table(result).markdown()]
     return "\n\n".join(parts) + "\n"
-
-
-def _losses(results: Sequence[Result]) -> Iterator[str]:
-    for members, decision in ((1, LIKELY), (1, BY_COST), (4, LIKELY), (4, BY_COST)):
-        yield losses_table(results, members, decision).markdown()

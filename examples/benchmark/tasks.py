@@ -40,8 +40,8 @@ class Task:
     name: str
     load: Loader
     concern: Concern
-    model: Callable[[Sequence[int], int], nn.Module]
-    """From the shape of an input and the number of outputs."""
+    model: Callable[..., nn.Module]
+    """From the shape of an input, the number of outputs and, for some losses, that of ``hidden`` units."""
     steps: int = 800
     batch_size: int = 32
     learning_rates: tuple[float, ...] = (0.003, 0.01)
@@ -160,11 +160,6 @@ def simulated(root: Path) -> DataSplits:  # noqa: ARG001  # no files
         labels = torch.randint(0, len(centres), (size,), generator=generator)
         splits.append(Split(centres[labels] + torch.randn(size, SIMULATED_FEATURES, generator=generator), labels))
     return DataSplits(splits[0], splits[1], tuple(map(str, range(SIMULATED_CLASSES))))
-
-
-def simulated_probs(inputs: Tensor) -> Tensor:
-    """Return the true probabilities (N, C) of inputs (N, D) of `simulated`."""
-    return (-0.5 * torch.cdist(inputs.double(), _simulated_centres().double()) ** 2).softmax(dim=1)
 
 
 _mlp, _lstm = partial(MODELS["mlp"], hidden=32), partial(MODELS["lstm"], hidden=32)

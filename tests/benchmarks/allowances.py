@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from examples.benchmark.fleets import Condition, Fleet, Model, Regime
 from examples.benchmark.losses import DANGEROUS
 from examples.benchmark.losses import PLAIN as CROSS_ENTROPY
 from examples.benchmark.measures import Effect, difference, reduction
 from examples.benchmark.tasks import TASKS, Task, all_samples
-from examples.benchmark.training import Condition, Fleet, Model
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.suggest import spec_from_order
 from mpcs_torch.learning import recommended
@@ -63,7 +63,7 @@ def rates_of(task: Task, seed: int) -> dict[float | str, tuple[float, float]]:
     validation, test = {}, {}
     for name, (margin, smoothing) in LOSSES.items():
         loss, setting = (DANGEROUS, margin) if margin else (CROSS_ENTROPY, smoothing)
-        fleet = Fleet(task, loss, 0.01, Condition(), smoothing, [Model(setting, seed)], Path())
+        fleet = Fleet(task, Regime(loss, 0.01, Condition(), smoothing), [Model(setting, seed)], Path())
         fleet.train()
         validation[name], test[name] = fleet.outputs(0, parts.validation), fleet.outputs(0, parts.test)
     decisions: dict[float | str, torch.Tensor] = {PLAIN: test[PLAIN].argmax(dim=1)}

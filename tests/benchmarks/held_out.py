@@ -8,9 +8,9 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor
 
+from examples.benchmark.fleets import Condition, Fleet, Model, Regime
 from examples.benchmark.losses import PLAIN
 from examples.benchmark.tasks import TASKS
-from examples.benchmark.training import Condition, Fleet, Model
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import accuracy, dangerous_errors, least_concern_decision
 from tests.benchmarks.tabular_models import mlp
@@ -44,7 +44,7 @@ class HeldOut(NamedTuple):
 def mnist(data_root: Path) -> HeldOut:
     """Train the MLP of the benchmark by cross entropy (seed 0), and predict the 10 000 test images."""
     task = TASKS["MNIST, MLP"]
-    fleet = Fleet(task, PLAIN, task.learning_rates[0], Condition(), 0.0, [Model(0.0, seed=0)], data_root)
+    fleet = Fleet(task, Regime(PLAIN, task.learning_rates[0], Condition()), [Model(0.0, seed=0)], data_root)
     fleet.train()
     places = fleet.parts[0].test
     return HeldOut(fleet.outputs(0, places), fleet.labels[places], task.spec(data_root))

@@ -17,9 +17,9 @@ from torch.nn import functional as nn_functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import SGD, Adam
 
+from examples.benchmark.fleets import Condition, Fleet, Model, Regime
 from examples.benchmark.losses import FLOORED, PLAIN
 from examples.benchmark.tasks import TASKS
-from examples.benchmark.training import Condition, Fleet, Model
 from mpcs_torch.paper.experiments import experiment_config
 from mpcs_torch.processes import joined
 from mpcs_torch.trainer.data import DataSplits, Split
@@ -52,7 +52,7 @@ def batch_ratio(loss: str, rounds: int = 3) -> float:
                 taken += 1
 
     def batch() -> None:
-        Fleet(task, loss, rate, Condition(), 0.0, [Model(0.0, seed) for seed in range(MODELS)], Path()).train()
+        Fleet(task, Regime(loss, rate, Condition()), [Model(0.0, seed) for seed in range(MODELS)], Path()).train()
 
     times = [(_seconds(bare), _seconds(batch) / MODELS) for _ in range(rounds)]
     torch.set_num_threads(threads)

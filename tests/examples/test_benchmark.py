@@ -11,14 +11,26 @@ import pytest
 import torch
 
 from examples.benchmark import __main__ as command
-from examples.benchmark import results, trials
+from examples.benchmark import judging, results, trials
+from examples.benchmark.fleets import Condition, Regime
+from examples.benchmark.judging import BY_COST, DECISIONS, LIKELY, MIXED, judge
 from examples.benchmark.losses import DANGEROUS, FLOORED, PLAIN, UNIFORM
 from examples.benchmark.package_tables import Samples
 from examples.benchmark.results import KEPT, packed, save_values, saved_results, unpacked
-from examples.benchmark.tables import STEPS, Way, claims_table, compare, losses_table, page_of, steps_table, task_table
-from examples.benchmark.tasks import TASKS, Task, simulated, simulated_probs, tasks_of
-from examples.benchmark.training import Arm, Condition, Outcome, Training
-from examples.benchmark.trials import AS_USUAL, BY_COST, DECISIONS, LIKELY, MIXED, SHORT, Trials, judge
+from examples.benchmark.tables import (
+    CLAIMS,
+    STEPS,
+    Way,
+    against_cross_entropy,
+    compare,
+    comparisons_table,
+    page_of,
+    steps_table,
+    task_table,
+)
+from examples.benchmark.tasks import TASKS, Task, tasks_of
+from examples.benchmark.training import Outcome, Training
+from examples.benchmark.trials import AS_USUAL, SHORT, Arm, Trials
 from mpcs_torch import ConcernSpec
 from mpcs_torch.trainer.named_parts import MODELS
 
@@ -54,9 +66,9 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(TASKS, "small", SMALL)
         folder = tmp_path_factory.mktemp("runs")
-        result = trials.result_of(Trials("small", Path(), folder))
+        result = judging.result_of(Trials("small", Path(), folder))
         patch.setattr(Training, "run", lambda training: pytest.fail(f"{training} is trained again"))
-        assert trials.result_of(Trials("small", Path(), folder)) == result
+        assert judging.result_of(Trials("small", Path(), folder)) == result
         return result
 
 
@@ -80,7 +92,7 @@ def test_all_losses_have_one_condition_and_each_decision(small: dict[str, Any]) 
 
 def test_a_killed_run_trains_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "small", SMALL)
-    arm = Arm(PLAIN, 0.02, 0.01, Condition())
+    arm = Arm(Regime(PLAIN, 0.01, Condition()), 0.02)
     parts = Trials("small", Path(), tmp_path).trainings(arm, SMALL.seeds, members=4)
     assert [part.seeds for part in parts] == [range(100, 102), range(102, 103)]
     trials.finish("all", parts[:1])
@@ -94,14 +106,17 @@ def test_tables_compare_with_as_many_models_and_the_same_decision(small: dict[st
     steps = steps_table([small])
     assert [row[0] for row in steps.rows] == list(STEPS)
     assert steps.rows[0][3].startswith("+0.0 %")
-    assert [row[0] for row in losses_table([small], 4, BY_COST).rows] == [UNIFORM, FLOORED]
+    assert [row[0] for row in against_cross_entropy([small], 4, BY_COST).rows] == [UNIFORM, FLOORED]
     plain = [row for row in task_table(small).rows if row[0] == PLAIN]
     assert [row[6] for row in plain] == ["+0.00 [+0.00, +0.00]"] * 2
     both = compare([small], Way(FLOORED, 4, BY_COST), Way(PLAIN, 4, BY_COST))
     assert both is not None
     means = [np.mean([each[1] for each in small["arms"][loss]["members"]["4"][BY_COST]]) for loss in (FLOORED, PLAIN)]
     assert 1 - both.dangerous.value == pytest.approx(means[0] / means[1], rel=0.05)
-    assert "four margins with a floor against four cross entropies, both by cost" in claims_table([small]).markdown()
+    assert (
+        "four margins with a floor against four cross entropies, both by cost"
+        in comparisons_table([small], CLAIMS, "").markdown()
+    )
     assert compare([small], Way("focal loss", 1, LIKELY), Way(PLAIN, 1, LIKELY)) is None
 
 
@@ -181,13 +196,6 @@ def test_unknown_tasks_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     with pytest.raises(SystemExit):
         command.main()
     assert "nonsense" in capsys.readouterr().err
-
-
-def test_true_probabilities_of_the_simulated_task_are_calibrated() -> None:
-    data = simulated(Path())
-    probs = simulated_probs(data.test.inputs)
-    expected = probs.max(dim=1).values.mean().item()
-    assert (probs.argmax(dim=1) == data.test.labels).double().mean().item() == pytest.approx(expected, abs=0.01)
 
 
 def test_results_are_copied_and_written_by_one_command(

@@ -9,11 +9,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, normalize
 
-from examples.benchmark import tasks, training
+from examples.benchmark import tasks
+from examples.benchmark.fleets import Condition, Fleet, Model, Regime, cosine
 from examples.benchmark.losses import FLOORED, LOSSES, PLAIN, Problem
+from examples.benchmark.model_inputs import ModelInputs
 from examples.benchmark.package_tables import Samples
+from examples.benchmark.stacked_losses import StackedLoss
 from examples.benchmark.tasks import TASKS, Task
-from examples.benchmark.training import Condition, Fleet, Model, StackedLoss, Training
+from examples.benchmark.training import Training
 from mpcs_torch import ConcernSpec
 from mpcs_torch.learning import ConcernLoss
 from mpcs_torch.trainer.named_parts import MODELS
@@ -44,11 +47,11 @@ def test_models_train_at_once_as_each_alone(loss: str) -> None:
     settings = LOSSES[loss].values
     models = [Model(settings[0], 0), Model(settings[1], 0), Model(settings[0], 0, 1), Model(settings[2], 1)]
     for task, condition in ((SMALL, Condition(0.5)), (replace(SMALL, is_image=True), Condition(1.0, 2))):
-        together = Fleet(task, loss, 0.01, condition, 0.0, models, NOWHERE)
+        together = Fleet(task, Regime(loss, 0.01, condition), models, NOWHERE)
         together.train()
         outputs = []
         for place, model in enumerate(models):
-            alone = Fleet(task, loss, 0.01, condition, 0.0, [model], NOWHERE)
+            alone = Fleet(task, Regime(loss, 0.01, condition), [model], NOWHERE)
             alone.train()
             outputs.append(alone.outputs(0, alone.parts[0].test))
             found = together.outputs(place, together.parts[place].test)
@@ -58,16 +61,16 @@ def test_models_train_at_once_as_each_alone(loss: str) -> None:
 
 def test_recurrent_models_with_clipped_gradients_train_at_once_as_each_alone() -> None:
     models = [Model(0.0, 0), Model(0.0, 1)]
-    together = Fleet(SERIES, PLAIN, 0.01, Condition(), 0.0, models, NOWHERE)
+    together = Fleet(SERIES, Regime(PLAIN, 0.01, Condition()), models, NOWHERE)
     together.train()
-    alone = Fleet(SERIES, PLAIN, 0.01, Condition(), 0.0, models[1:], NOWHERE)
+    alone = Fleet(SERIES, Regime(PLAIN, 0.01, Condition()), models[1:], NOWHERE)
     alone.train()
     places = alone.parts[0].test
     torch.testing.assert_close(together.outputs(1, places), alone.outputs(0, places), rtol=1e-4, atol=1e-5)
 
 
 def test_a_model_is_trained_as_by_a_plain_loop() -> None:
-    fleet = Fleet(SMALL, PLAIN, 0.01, Condition(), 0.0, [Model(0.1, 3)], NOWHERE)
+    fleet = Fleet(SMALL, Regime(PLAIN, 0.01, Condition()), [Model(0.1, 3)], NOWHERE)
     fleet.train()
     samples, train = SMALL.samples(NOWHERE), SMALL.parts(NOWHERE, 3).train
     torch.manual_seed(3)
@@ -78,7 +81,7 @@ def test_a_model_is_trained_as_by_a_plain_loop() -> None:
         if len(order) < 8:
             order = train[torch.randperm(len(train), generator=generator)]
         places, order = order[:8], order[8:]
-        optimizer.param_groups[0]["lr"] = 0.01 * training.cosine(step, 20)
+        optimizer.param_groups[0]["lr"] = 0.01 * cosine(step, 20)
         optimizer.zero_grad()
         cross_entropy(network(samples.inputs[places]), samples.labels[places], label_smoothing=0.1).backward()
         optimizer.step()
@@ -150,18 +153,18 @@ def test_cosines_of_a_frame_are_higher_for_released_pairs() -> None:
 
 def test_images_are_shifted_and_other_inputs_get_noise() -> None:
     values = torch.arange(1.0, 17).reshape(1, 1, 4, 4).repeat(50, 1, 1, 1)
-    samples, places = Samples(values, torch.zeros(50, dtype=torch.int64), ("a",)), torch.arange(50).unsqueeze(0)
+    places = torch.arange(50).unsqueeze(0)
     generators = [torch.Generator().manual_seed(0)]
-    inputs = training._Inputs(replace(SMALL, is_image=True), samples, [torch.arange(50)], 1.0)
+    inputs = ModelInputs(replace(SMALL, is_image=True), values, [torch.arange(50)], 1.0)
     shifted = inputs.augmented(places, generators)
     assert shifted.shape == (1, 50, 1, 4, 4)
     kinds = {tuple(each.flatten().tolist()) for each in shifted[0]}
     assert len(kinds) == 9  # no shift, and eight neighbours
     assert tuple(range(1, 17)) in kinds
     assert all({*kind} <= {*range(17)} for kind in kinds)
-    noisy = training._Inputs(SMALL, samples, [torch.arange(50)], 0.3).augmented(places, generators) - values
+    noisy = ModelInputs(SMALL, values, [torch.arange(50)], 0.3).augmented(places, generators) - values
     assert noisy.std().item() == pytest.approx(0.3 * values.std().item(), rel=0.1)
-    plain = training._Inputs(SMALL, samples, [torch.arange(50)], 0.0).augmented(places, generators)
+    plain = ModelInputs(SMALL, values, [torch.arange(50)], 0.0).augmented(places, generators)
     assert torch.equal(plain[0], values)
 
 
@@ -185,11 +188,11 @@ def test_parts_keep_groups_together_and_follow_weights() -> None:
 def test_outcomes_are_kept_for_each_setting_seed_and_member(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TASKS, "small", SMALL)
     assert tasks.TASKS["small"] is SMALL
-    one = Training("small", PLAIN, (0.0, 0.1), 0.01, Condition(), 0.0, range(2), 3, NOWHERE, tmp_path)
+    one = Training("small", Regime(PLAIN, 0.01, Condition()), (0.0, 0.1), range(2), 3, NOWHERE, tmp_path)
     assert not one.is_done()
     one.run()
     assert one.is_done()
-    fleet = Fleet(SMALL, PLAIN, 0.01, Condition(), 0.0, [Model(0.1, 1, 2)], NOWHERE)
+    fleet = Fleet(SMALL, Regime(PLAIN, 0.01, Condition()), [Model(0.1, 1, 2)], NOWHERE)
     fleet.train()
     outcome = one.outcome(0.1, 1)
     torch.testing.assert_close(outcome.test[2], fleet.outputs(0, fleet.parts[0].test), rtol=1e-4, atol=1e-5)

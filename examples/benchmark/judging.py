@@ -1,0 +1,158 @@
+"""The judgement of ways to train and to decide: on test samples, with seeds by which nothing was chosen."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from examples.benchmark.losses import DANGEROUS, FLOORED, LOSSES, PLAIN, UNIFORM
+from examples.benchmark.measures import calibrated_probs, quietly
+from examples.benchmark.training import Outcome, Training, file_name
+from examples.benchmark.trials import Arm, Trials, finish
+from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.inputs.decisions import REFERRED
+from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.learning.choice import Options, calibrated, calibration_for, decide, harm_matrix
+from mpcs_torch.learning.recommended import average_logits
+
+MAX_ACCURACY_LOSS = 0.0005
+"""The accuracy that a decision by cost may lose on validation samples, as a share of samples."""
+MIXED = "one model of each of four losses"
+MIXED_LOSSES = (PLAIN, UNIFORM, DANGEROUS, FLOORED)
+LIKELY, BY_COST, REFERRING = "most probable class", "by cost", "by cost, with referral"
+DECISIONS = (LIKELY, BY_COST, REFERRING)
+
+
+class Judged(NamedTuple):
+    """The results of one way to train and to decide, under one seed."""
+
+    accuracy: float
+    """With referral: the share of samples that are decided correctly."""
+    dangerous: float
+    """The share of samples that are dangerous errors."""
+    harm: float
+    """The mean harm of a sample, in [0, 1]; with costs of rows, the mean cost by the mean cost of an error."""
+    coverage: float
+    """The share of samples that are decided."""
+
+
+class Judging(NamedTuple):
+    """Arms whose models are judged together: the mean of the first ``members`` models of each."""
+
+    trials: Trials
+    name: str
+    arms: tuple[Arm, ...]
+    members: int
+
+    @property
+    def path(self) -> Path:
+        """The file of the results."""
+        folder = self.trials.out / "judged" / file_name(self.trials.task)
+        return folder / f"{file_name(self.name)}-{self.members}.json"
+
+    def trainings(self) -> list[list[Training]]:
+        """Return the trainings of each arm."""
+        seeds = self.trials.details.seeds
+        # Arms with a name of their own have one model.
+        members = [LOSSES[arm.regime.loss].members if self.name in (*LOSSES, MIXED) else 1 for arm in self.arms]
+        return [self.trials.trainings(arm, seeds, number) for arm, number in zip(self.arms, members, strict=True)]
+
+    def results(self) -> dict[str, Any]:
+        """Return the results of each decision and seed, and the CPU seconds of all models; keep them in a file."""
+        task = self.trials.details
+        of = {"seeds": [task.seeds.start, task.seeds.stop], "limit": task.limit}
+        of["arms"] = [arm.plain() for arm in self.arms]
+        if self.path.is_file():
+            kept: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
+            if kept["of"] == of:
+                return kept
+        by_arm = self.trainings()
+        finish(f"{self.trials.task}: {self.name}", [each for trainings in by_arm for each in trainings])
+        of_seed = {seed: self._judge(by_arm, seed) for seed in self.trials.details.seeds}
+        seconds = sum(self.members * trainings[0].seconds() for trainings in by_arm)
+        results = {
+            "of": of,
+            "seconds": seconds,
+            "decisions": {way: [list(each[place]) for each in of_seed.values()] for place, way in enumerate(DECISIONS)},
+        }
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(results), encoding="utf-8")
+        return results
+
+    def _judge(self, by_arm: Sequence[Sequence[Training]], seed: int) -> list[Judged]:
+        trainings = [each for of_arm in by_arm for each in of_arm if seed in each.seeds]
+        outcomes = [each.outcome(arm.setting, seed) for arm, each in zip(self.arms, trainings, strict=True)]
+        places = self.trials.details.parts(self.trials.data_root, seed).test
+        costs = self.trials.details.samples(self.trials.data_root).costs
+        means = [
+            average_logits([logits for each in outcomes for logits in getattr(each, part)[: self.members]])
+            for part in ("validation", "test")
+        ]
+        outcome = Outcome(means[0], outcomes[0].validation_labels, means[1], outcomes[0].test_labels)
+        return judge(outcome, self.trials.concern, self.trials.details.limit, None if costs is None else costs[places])
+
+
+def judge(outcome: Outcome, concern: ConcernSpec, limit: float, row_costs: Tensor | None = None) -> list[Judged]:
+    """Return the results of logits (N, C) on the test samples, decided in each of the `DECISIONS`.
+
+    With the costs (N, C) of an error for each true class of a row, a decision by cost is one by the costs of its row.
+    """
+    harm = harm_matrix(concern)
+    probs = calibrated(outcome.validation, outcome.validation_labels, calibration_for(harm))
+    test_probs = calibrated_probs(outcome, harm)
+    if row_costs is None:
+        options = Options.from_probs([probs], outcome.validation_labels, harm)
+        by_cost = decide(test_probs, harm, options.options[options.choose(MAX_ACCURACY_LOSS)].factor)
+    else:
+        by_cost = (test_probs * row_costs).argmax(dim=1)
+    rule = DecisionRule(concern, Limit(limit))
+    fitted = quietly(partial(rule.fit, outcome.validation, outcome.validation_labels))
+    referring = torch.full_like(by_cost, REFERRED) if fitted is None else fitted(outcome.test)
+    decisions = (outcome.test.argmax(dim=1), by_cost, referring)
+    return [_judged(decision, outcome.test_labels, concern, row_costs) for decision in decisions]
+
+
+def _judged(decision: Tensor, target: Tensor, concern: ConcernSpec, row_costs: Tensor | None) -> Judged:
+    is_decided, decided = decision != REFERRED, decision.clamp(min=0)
+    is_dangerous = concern.dangerous_pairs()[target, decided] & is_decided
+    harm = harm_matrix(concern)[target, decided]
+    if row_costs is not None:
+        harm = row_costs.gather(1, target.unsqueeze(1)).squeeze(1) * (decision != target) / row_costs.mean()
+    of_samples = decision == target, is_dangerous, harm * is_decided, is_decided
+    return Judged(*(values.double().mean().item() for values in of_samples))
+
+
+def judgings_of(trials: Trials, chosen: Mapping[str, Arm]) -> Iterator[Judging]:
+    """Yield what is judged: each loss with one model and, for some, with several; and a mean of several losses."""
+    for name, arm in chosen.items():
+        numbers = {1, LOSSES[name].members} if name in LOSSES else {1}
+        for members in sorted(numbers):
+            yield Judging(trials, name, (arm,), members)
+    if all(loss in chosen for loss in MIXED_LOSSES):
+        yield Judging(trials, MIXED, tuple(chosen[loss] for loss in MIXED_LOSSES), 1)
+
+
+def result_of(trials: Trials) -> dict[str, Any]:
+    """Train what is missing, and return the results of a task as plain values."""
+    chosen = trials.chosen()
+    arms: dict[str, Any] = {}
+    for judging in judgings_of(trials, chosen):
+        results = judging.results()
+        number = str(judging.members * len(judging.arms))
+        arm = arms.setdefault(judging.name, {"arms": results["of"]["arms"], "seconds": {}, "members": {}})
+        arm["seconds"][number] = results["seconds"]
+        arm["members"][number] = results["decisions"]
+    seeds = trials.details.seeds
+    samples = len(trials.details.parts(trials.data_root, seeds[0]).test)
+    return {
+        "task": trials.task,
+        "seeds": [seeds.start, seeds.stop],
+        "samples": samples,
+        "limit": trials.details.limit,
+        "is_by_row": trials.details.samples(trials.data_root).costs is not None,
+        "arms": arms,
+    }
