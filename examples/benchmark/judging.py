@@ -22,7 +22,9 @@ from mpcs_torch.learning.recommended import average_logits
 MAX_ACCURACY_LOSS = 0.0005
 """The accuracy that a decision by cost may lose on validation samples, as a share of samples."""
 MIXED = "one model of each of four losses"
-MIXED_LOSSES = (PLAIN, UNIFORM, DANGEROUS, FLOORED)
+CHOSEN = "the best of four losses by validation samples"
+FOUR_LOSSES = (PLAIN, UNIFORM, DANGEROUS, FLOORED)
+"""The losses of which one model each is taken for `MIXED`, and of which one is chosen for `CHOSEN`."""
 LIKELY, BY_COST, REFERRING = "most probable class", "by cost", "by cost, with referral"
 DECISIONS = (LIKELY, BY_COST, REFERRING)
 
@@ -132,8 +134,8 @@ def judgings_of(trials: Trials, chosen: Mapping[str, Arm]) -> Iterator[Judging]:
         numbers = {1, LOSSES[name].members} if name in LOSSES else {1}
         for members in sorted(numbers):
             yield Judging(trials, name, (arm,), members)
-    if all(loss in chosen for loss in MIXED_LOSSES):
-        yield Judging(trials, MIXED, tuple(chosen[loss] for loss in MIXED_LOSSES), 1)
+    if all(loss in chosen for loss in FOUR_LOSSES):
+        yield Judging(trials, MIXED, tuple(chosen[loss] for loss in FOUR_LOSSES), 1)
 
 
 def result_of(trials: Trials) -> dict[str, Any]:
@@ -146,6 +148,9 @@ def result_of(trials: Trials) -> dict[str, Any]:
         arm = arms.setdefault(judging.name, {"arms": results["of"]["arms"], "seconds": {}, "members": {}})
         arm["seconds"][number] = results["seconds"]
         arm["members"][number] = results["decisions"]
+    best = min(FOUR_LOSSES, key=lambda loss: trials.score(chosen[loss]))
+    first = {part: {"1": arms[best][part]["1"]} for part in ("seconds", "members")}
+    arms[CHOSEN] = {"arms": arms[best]["arms"], **first}
     seeds = trials.details.seeds
     samples = len(trials.details.parts(trials.data_root, seeds[0]).test)
     return {

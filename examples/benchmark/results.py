@@ -1,4 +1,4 @@
-"""The page of the benchmark, from the values of its tasks: ``python -m examples.benchmark.results [FOLDER]``.
+"""The page and figure of the benchmark, from the values of tasks: ``python -m examples.benchmark.results [FOLDER]``.
 
 With a FOLDER, the values of the tasks in it are copied to docs/ first; ``python -m examples.benchmark`` writes them to
 ``runs/benchmark``.
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from examples.benchmark.judging import Judged
-from examples.benchmark.tables import Result, page_of
+from examples.benchmark.tables import Result, page_of, steps_figure
 from examples.benchmark.tasks import TASKS
 from examples.benchmark.training import file_name
 
@@ -65,10 +65,12 @@ def unpacked(columns: Mapping[str, Sequence[int]]) -> list[list[float]]:
 
 
 def main() -> None:
-    """Copy new values, and write the page."""
+    """Copy new values, and write the page and its figure."""
     for folder in map(Path, sys.argv[1:]):
         save_values(list(saved_results(folder)), KEPT)
-    (KEPT / "results.md").write_text(page_of(list(saved_results(KEPT))), encoding="utf-8")
+    kept = list(saved_results(KEPT))
+    (KEPT / "results.md").write_text(page_of(kept), encoding="utf-8")
+    steps_figure(kept).savefig(KEPT / "steps.png", dpi=110)
 
 
 if __name__ == "__main__":

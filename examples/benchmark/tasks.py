@@ -14,7 +14,7 @@ from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.concern.suggest import spec_from_order
 from mpcs_torch.errors import quoted
 from mpcs_torch.io.packaged import packaged_file
-from mpcs_torch.trainer.data import DataSplits, Split, load_add, load_breast_cancer, load_digits, load_mnist, load_ucr
+from mpcs_torch.trainer.data import DataSplits, load_add, load_breast_cancer, load_digits, load_mnist, load_ucr
 from mpcs_torch.trainer.named_parts import MODELS
 
 Loader = Callable[[Path], Samples]
@@ -137,29 +137,6 @@ def _ordered(names: Sequence[str], *, under: float = 1.0, over: float = 1.0) -> 
 
 def _packaged(name: str) -> Concern:
     return lambda _: load_concern(packaged_file("concerns", name))
-
-
-SIMULATED_CLASSES, SIMULATED_FEATURES = 6, 8
-SIMULATED_SIZES = (6000, 20_000)
-"""Samples to train and validate with, and to test with."""
-
-
-def _simulated_centres() -> Tensor:
-    """Return the centres of classes, (C, D): three groups of two classes that are close to each other."""
-    generator = torch.Generator().manual_seed(0)
-    of_groups = 1.2 * torch.randn(SIMULATED_CLASSES // 2, 1, SIMULATED_FEATURES, generator=generator)
-    within = 0.6 * torch.randn(SIMULATED_CLASSES // 2, 2, SIMULATED_FEATURES, generator=generator)
-    return (of_groups + within).reshape(SIMULATED_CLASSES, SIMULATED_FEATURES)
-
-
-def simulated(root: Path) -> DataSplits:  # noqa: ARG001  # no files
-    """Draw samples of normal distributions with variance 1 around the centres of six classes of equal frequency."""
-    generator, centres = torch.Generator().manual_seed(1), _simulated_centres()
-    splits = []
-    for size in SIMULATED_SIZES:
-        labels = torch.randint(0, len(centres), (size,), generator=generator)
-        splits.append(Split(centres[labels] + torch.randn(size, SIMULATED_FEATURES, generator=generator), labels))
-    return DataSplits(splits[0], splits[1], tuple(map(str, range(SIMULATED_CLASSES))))
 
 
 _mlp, _lstm = partial(MODELS["mlp"], hidden=32), partial(MODELS["lstm"], hidden=32)
@@ -296,14 +273,6 @@ TASKS: dict[str, Task] = {
             steps=500,
             batch_size=64,
             shares=(0.15, 0.35),
-        ),
-        Task(
-            "simulated, MLP",
-            partial(all_samples, load=simulated, keeps_test=True),
-            _releasing([0, 1], [1, 0], [2, 3], [3, 2], [4, 5], [5, 4]),
-            _mlp,
-            shares=None,
-            seeds=range(200, 220),
         ),
     )
 }

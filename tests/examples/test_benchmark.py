@@ -13,7 +13,7 @@ import torch
 from examples.benchmark import __main__ as command
 from examples.benchmark import judging, results, trials
 from examples.benchmark.fleets import Condition, Regime
-from examples.benchmark.judging import BY_COST, DECISIONS, LIKELY, MIXED, judge
+from examples.benchmark.judging import BY_COST, CHOSEN, DECISIONS, LIKELY, MIXED, judge
 from examples.benchmark.losses import DANGEROUS, FLOORED, PLAIN, UNIFORM
 from examples.benchmark.package_tables import Samples
 from examples.benchmark.results import KEPT, packed, save_values, saved_results, unpacked
@@ -73,7 +73,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_all_losses_have_one_condition_and_each_decision(small: dict[str, Any]) -> None:
-    assert set(small["arms"]) == {AS_USUAL, *SHORT.values(), PLAIN, UNIFORM, DANGEROUS, FLOORED, MIXED}
+    assert set(small["arms"]) == {AS_USUAL, *SHORT.values(), PLAIN, UNIFORM, DANGEROUS, FLOORED, MIXED, CHOSEN}
     conditions = {
         (arm["noise"], arm["length"])
         for name in (PLAIN, UNIFORM, DANGEROUS, FLOORED, MIXED)
@@ -83,6 +83,8 @@ def test_all_losses_have_one_condition_and_each_decision(small: dict[str, Any]) 
     for name in (AS_USUAL, *SHORT.values()):
         assert [(arm["noise"], arm["length"]) for arm in small["arms"][name]["arms"]] == [(0.0, 1)]
     assert small["arms"][AS_USUAL]["arms"][0]["setting"] == 0
+    chosen = small["arms"][CHOSEN]
+    assert chosen["members"]["1"] == small["arms"][chosen["arms"][0]["loss"]]["members"]["1"]
     for values in small["arms"].values():
         for of_decision in values["members"].values():
             assert set(of_decision) == set(DECISIONS)
