@@ -14,6 +14,7 @@ from examples.benchmark.measures import calibrated_probs, quietly
 from examples.benchmark.training import Outcome, Training, file_name
 from examples.benchmark.trials import Arm, Trials, finish
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.choice import Options, calibrated, calibration_for, decide, harm_matrix
@@ -23,10 +24,12 @@ MAX_ACCURACY_LOSS = 0.0005
 """The accuracy that a decision by cost may lose on validation samples, as a share of samples."""
 MIXED = "one model of each of four losses"
 CHOSEN = "the best of four losses by validation samples"
-FOUR_LOSSES = (PLAIN, UNIFORM, DANGEROUS, FLOORED)
+FOUR_LOSSES = (DANGEROUS, UNIFORM, FLOORED, PLAIN)
 """The losses of which one model each is taken for `MIXED`, and of which one is chosen for `CHOSEN`."""
-LIKELY, BY_COST, REFERRING = "most probable class", "by cost", "by cost, with referral"
-DECISIONS = (LIKELY, BY_COST, REFERRING)
+LIKELY, BY_COST, CHEAPEST = "most probable class", "by cost", "lowest expected cost"
+REFERRING = "by cost, with referral"
+DECISIONS = (LIKELY, BY_COST, CHEAPEST, REFERRING)
+"""`BY_COST` keeps the accuracy on validation samples, within `MAX_ACCURACY_LOSS`; `CHEAPEST` does not look at it."""
 
 
 class Judged(NamedTuple):
@@ -36,14 +39,14 @@ class Judged(NamedTuple):
     """With referral: the share of samples that are decided correctly."""
     dangerous: float
     """The share of samples that are dangerous errors."""
-    harm: float
-    """The mean harm of a sample, in [0, 1]; with costs of rows, the mean cost by the mean cost of an error."""
+    cost: float
+    """The mean cost of a sample, where the worst error costs 1; with costs of rows, in units of their mean."""
     coverage: float
     """The share of samples that are decided."""
 
 
 class Judging(NamedTuple):
-    """Arms whose models are judged together: the mean of the first ``members`` models of each."""
+    """Arms whose models are judged together: the mean of ``members`` models of each."""
 
     trials: Trials
     name: str
@@ -66,7 +69,7 @@ class Judging(NamedTuple):
     def results(self) -> dict[str, Any]:
         """Return the results of each decision and seed, and the CPU seconds of all models; keep them in a file."""
         task = self.trials.details
-        of = {"seeds": [task.seeds.start, task.seeds.stop], "limit": task.limit}
+        of = {"seeds": [task.seeds.start, task.seeds.stop], "limit": task.limit, "ways": [*DECISIONS]}
         of["arms"] = [arm.plain() for arm in self.arms]
         if self.path.is_file():
             kept: dict[str, Any] = json.loads(self.path.read_text(encoding="utf-8"))
@@ -90,10 +93,11 @@ class Judging(NamedTuple):
         outcomes = [each.outcome(arm.setting, seed) for arm, each in zip(self.arms, trainings, strict=True)]
         places = self.trials.details.parts(self.trials.data_root, seed).test
         costs = self.trials.details.samples(self.trials.data_root).costs
-        means = [
-            average_logits([logits for each in outcomes for logits in getattr(each, part)[: self.members]])
-            for part in ("validation", "test")
-        ]
+        means = []
+        for part in ("validation", "test"):
+            # Models of several arms differ in their first weights, too: they have the numbers 0, 1, 2 and so on.
+            models = [getattr(each, part)[place : place + self.members] for place, each in enumerate(outcomes)]
+            means.append(average_logits(list(torch.cat(models))))
         outcome = Outcome(means[0], outcomes[0].validation_labels, means[1], outcomes[0].test_labels)
         return judge(outcome, self.trials.concern, self.trials.details.limit, None if costs is None else costs[places])
 
@@ -114,17 +118,23 @@ def judge(outcome: Outcome, concern: ConcernSpec, limit: float, row_costs: Tenso
     rule = DecisionRule(concern, Limit(limit))
     fitted = quietly(partial(rule.fit, outcome.validation, outcome.validation_labels))
     referring = torch.full_like(by_cost, REFERRED) if fitted is None else fitted(outcome.test)
-    decisions = (outcome.test.argmax(dim=1), by_cost, referring)
+    decisions = (outcome.test.argmax(dim=1), by_cost, least_risk(test_probs, _costs(concern)), referring)
     return [_judged(decision, outcome.test_labels, concern, row_costs) for decision in decisions]
+
+
+def _costs(concern: ConcernSpec) -> Tensor:
+    """Return the costs (C, C) of errors, the highest of which is 1."""
+    costs = concern.costs().double()
+    return costs / costs.max()
 
 
 def _judged(decision: Tensor, target: Tensor, concern: ConcernSpec, row_costs: Tensor | None) -> Judged:
     is_decided, decided = decision != REFERRED, decision.clamp(min=0)
     is_dangerous = concern.dangerous_pairs()[target, decided] & is_decided
-    harm = harm_matrix(concern)[target, decided]
+    cost = _costs(concern)[target, decided]
     if row_costs is not None:
-        harm = row_costs.gather(1, target.unsqueeze(1)).squeeze(1) * (decision != target) / row_costs.mean()
-    of_samples = decision == target, is_dangerous, harm * is_decided, is_decided
+        cost = row_costs.gather(1, target.unsqueeze(1)).squeeze(1) * (decision != target) / row_costs.mean()
+    of_samples = decision == target, is_dangerous, cost * is_decided, is_decided
     return Judged(*(values.double().mean().item() for values in of_samples))
 
 

@@ -49,10 +49,8 @@ def with_each(result: Result, change: Any) -> dict[str, Any]:
 
 
 def packed(values: Sequence[Sequence[float]]) -> dict[str, list[int]]:
-    """Return `Judged` values of seeds as whole numbers, by column; columns that say nothing new are left out."""
+    """Return `Judged` values of seeds as whole numbers, by column; coverage is left out if all are decided."""
     columns = {name: [round(UNIT * each[place]) for each in values] for place, name in enumerate(Judged._fields)}
-    if columns["harm"] == columns["dangerous"]:
-        del columns["harm"]
     if set(columns["coverage"]) == {UNIT}:
         del columns["coverage"]
     return columns
@@ -60,7 +58,7 @@ def packed(values: Sequence[Sequence[float]]) -> dict[str, list[int]]:
 
 def unpacked(columns: Mapping[str, Sequence[int]]) -> list[list[float]]:
     """Return the values of seeds of `packed`."""
-    full = {"harm": columns["dangerous"], "coverage": [UNIT] * len(columns["dangerous"]), **columns}
+    full = {"coverage": [UNIT] * len(columns["dangerous"]), **columns}
     return [[full[name][seed] / UNIT for name in Judged._fields] for seed in range(len(full["accuracy"]))]
 
 

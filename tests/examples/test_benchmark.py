@@ -134,7 +134,7 @@ def test_kept_values_are_those_of_the_run(
                 saved = kept["arms"][name]["members"][members][decision]
                 assert np.array(saved) == pytest.approx(np.array(of_seeds), abs=1e-5)
     columns = packed([[0.5, 0.25, 0.125, 0.75]])
-    assert columns == {"accuracy": [50000], "dangerous": [25000], "harm": [12500], "coverage": [75000]}
+    assert columns == {"accuracy": [50000], "dangerous": [25000], "cost": [12500], "coverage": [75000]}
     assert unpacked(packed([[0.5, 0.25, 0.25, 1.0]])) == [[0.5, 0.25, 0.25, 1.0]]
 
 
@@ -143,17 +143,18 @@ def test_decisions_are_judged_by_hand() -> None:
     labels = torch.randint(0, 3, (2, 4000), generator=generator)
     logits = 2 * torch.eye(3)[labels] + torch.randn(2, 4000, 3, generator=generator)
     outcome = Outcome(logits[0], labels[0], logits[1], labels[1])
-    likely, by_cost, referring = judge(outcome, CONCERN, 0.02)
+    likely, by_cost, cheapest, referring = judge(outcome, CONCERN, 0.02)
     decision, target = logits[1].argmax(dim=1), labels[1]
     is_dangerous = (decision != target) & ((decision == 2) | (target == 2))
     right, dangerous = (each.double().mean().item() for each in (decision == target, is_dangerous))
-    assert likely == pytest.approx((right, dangerous, dangerous, 1.0))
+    assert likely == pytest.approx((right, dangerous, dangerous + 0.5 * (1 - right - dangerous), 1.0))
+    assert cheapest.cost < likely.cost + 0.002
     assert by_cost.dangerous < likely.dangerous
     assert by_cost.accuracy > likely.accuracy - 0.01
     assert referring.dangerous < 0.025
     assert 0.3 < referring.coverage < 1
     few = Outcome(logits[0, :50], labels[0, :50], logits[1], labels[1])
-    assert judge(few, CONCERN, 0.001)[2] == (0.0, 0.0, 0.0, 0.0)
+    assert judge(few, CONCERN, 0.001)[3] == (0.0, 0.0, 0.0, 0.0)
 
 
 def test_costs_of_rows_decide_and_count() -> None:
@@ -163,11 +164,11 @@ def test_costs_of_rows_decide_and_count() -> None:
     outcome = Outcome(logits[0], labels[0], logits[1], labels[1])
     costs = 0.1 + torch.rand(3000, 2, generator=generator) ** 3
     concern = ConcernSpec(2, releases=[[0, 1]], factor=0.5)
-    likely, by_cost, _ = judge(outcome, concern, 0.2, costs)
+    likely, by_cost, *_ = judge(outcome, concern, 0.2, costs)
     wrong = logits[1].argmax(dim=1) != labels[1]
     paid = costs.gather(1, labels[1].unsqueeze(1)).squeeze(1) * wrong / costs.mean()
-    assert likely.harm == pytest.approx(paid.mean().item(), rel=1e-5)
-    assert by_cost.harm < 0.9 * likely.harm
+    assert likely.cost == pytest.approx(paid.mean().item(), rel=1e-5)
+    assert by_cost.cost < 0.9 * likely.cost
 
 
 def test_the_page_is_that_of_the_kept_values() -> None:
