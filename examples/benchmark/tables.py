@@ -304,7 +304,8 @@ number of steps are those that are best for cross entropy. Everything is judged 
 - *Fair cross entropy* is cross entropy with the best of three label smoothings under the chosen noise and steps.
   *As usual* is without noise, smoothing and further steps. Losses whose setting is not the label smoothing have that of
   the fair cross entropy.
-- *By cost*: probabilities are calibrated, and the class with the lowest expected cost is decided. A factor of the costs
+- *By cost*: probabilities are calibrated (by a temperature, or with a bias for each class, whichever has the better log
+  score on validation samples), and the class with the lowest expected cost is decided. A factor of the costs
   is chosen for each model, so that at most 0.05 points of accuracy are lost on validation samples.
 - *Lowest expected cost*: the same without a factor, whatever the accuracy.
 - *Four models*: the mean of the probabilities of four models that differ in their first weights and in the order of

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
-
 from examples.benchmark.fleets import Condition, Regime
 from examples.benchmark.losses import FLOORED, LOSSES, PLAIN, SMOOTHING
+from examples.benchmark.measures import best_calibration
 from examples.benchmark.tasks import TASKS, Task
 from examples.benchmark.training import Training
 from mpcs_torch.cli.console import counting_bar
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.learning.choice import calibrated, calibration_for, harm_matrix, log_score
+from mpcs_torch.learning.choice import harm_matrix
 
 AS_USUAL = "cross entropy, as usual"
 """The arm without augmentation, with the plain number of steps and without label smoothing."""
@@ -72,13 +71,10 @@ class Trials:
 
     def score(self, arm: Arm) -> float:
         """Return the mean log score of an arm on the validation samples of the choice seeds; lower is better."""
-        harm, scores, training = harm_matrix(self.concern), [], self.tried(arm)
-        for seed in training.seeds:
-            outcome = training.outcome(arm.setting, seed)
-            labels = outcome.validation_labels
-            probs = calibrated(outcome.validation[0], labels, calibration_for(harm))
-            scores.append(log_score(probs, labels, harm).mean())
-        return torch.stack(scores).mean().item()
+        harm, training = harm_matrix(self.concern), self.tried(arm)
+        outcomes = [training.outcome(arm.setting, seed) for seed in training.seeds]
+        scores = [best_calibration(each.validation[0], each.validation_labels, harm).score for each in outcomes]
+        return sum(scores) / len(scores)
 
     def best(self, arms: Sequence[Arm]) -> Arm:
         """Return the best of some arms; train what is missing under the choice seeds."""
@@ -93,16 +89,16 @@ class Trials:
         return [Arm(regime, value) for value in LOSSES[loss].values for regime in regimes]
 
     def chosen(self) -> dict[str, Arm]:
-        """Return the arm of each loss under the condition that is best for the plain one, and those that are shorter.
-
-        Conditions are chosen with the best plain setting without augmentation.
-        """
+        """Return the arm of each loss under the condition that is best for cross entropy, and the shorter arms."""
         task, plain = self.details, self.arms_of(PLAIN, Condition())
         chosen = {AS_USUAL: self.best([arm for arm in plain if not arm.setting])}
         chosen |= {name: self.best(self.arms_of(loss, Condition())) for loss, name in SHORT.items()}
-        regime, setting = chosen[SHORT[PLAIN]]
-        conditions = [Condition(noise, length) for noise in task.noises for length in task.lengths]
-        condition = self.best([Arm(regime._replace(condition=each), setting) for each in conditions]).regime.condition
+        regime = chosen[SHORT[PLAIN]].regime
+        regimes = [
+            regime._replace(condition=Condition(noise, length)) for noise in task.noises for length in task.lengths
+        ]
+        settings = LOSSES[PLAIN].values
+        condition = self.best([Arm(each, value) for each in regimes for value in settings]).regime.condition
         chosen[PLAIN] = self.best(self.arms_of(PLAIN, condition))
         for name, loss in LOSSES.items():
             if name != PLAIN and loss.group in task.groups:
