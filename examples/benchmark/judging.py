@@ -148,26 +148,24 @@ def judgings_of(trials: Trials, chosen: Mapping[str, Arm]) -> Iterator[Judging]:
         yield Judging(trials, MIXED, tuple(chosen[loss] for loss in FOUR_LOSSES), 1)
 
 
+def key(name: str, models: int) -> str:
+    """Return the key of a way to train among the results of a task."""
+    return f"{models} {name}"
+
+
 def result_of(trials: Trials) -> dict[str, Any]:
     """Train what is missing, and return the results of a task as plain values."""
     chosen = trials.chosen()
-    arms: dict[str, Any] = {}
-    for judging in judgings_of(trials, chosen):
-        results = judging.results()
-        number = str(judging.members * len(judging.arms))
-        arm = arms.setdefault(judging.name, {"arms": results["of"]["arms"], "seconds": {}, "members": {}})
-        arm["seconds"][number] = results["seconds"]
-        arm["members"][number] = results["decisions"]
+    judged = {
+        key(judging.name, judging.members * len(judging.arms)): judging.results()
+        for judging in judgings_of(trials, chosen)
+    }
     best = min(FOUR_LOSSES, key=lambda loss: trials.score(chosen[loss]))
-    first = {part: {"1": arms[best][part]["1"]} for part in ("seconds", "members")}
-    arms[CHOSEN] = {"arms": arms[best]["arms"], **first}
-    seeds = trials.details.seeds
-    samples = len(trials.details.parts(trials.data_root, seeds[0]).test)
+    judged[key(CHOSEN, 1)] = judged[key(best, 1)]
+    task = trials.details
     return {
         "task": trials.task,
-        "seeds": [seeds.start, seeds.stop],
-        "samples": samples,
-        "limit": trials.details.limit,
-        "is_by_row": trials.details.samples(trials.data_root).costs is not None,
-        "arms": arms,
+        "samples": len(task.parts(trials.data_root, task.seeds[0]).test),
+        "is_by_row": task.samples(trials.data_root).costs is not None,
+        "judged": judged,
     }

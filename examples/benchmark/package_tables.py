@@ -99,23 +99,9 @@ def load_crashes(root: Path) -> Samples:  # noqa: ARG001  # the file is in a pac
     table = _r_table("DAAG/nassCDS")
     table = table[(table.injSeverity <= 4) & (table.weight > 0) & table.yearVeh.notna()]
     crash = table.yearacc.astype(str) + ":" + table.caseid.str.rsplit(":", n=1).str[0]
-    speeds = ["1-9km/h", "10-24", "25-39", "40-54", "55+"]
-    inputs = pd.DataFrame(
-        {
-            "speed": table.dvcat.map(speeds.index),
-            "has_airbag": table.airbag == "airbag",
-            "is_belted": table.seatbelt == "belted",
-            "is_frontal": table.frontal,
-            "is_male": table.sex == "m",
-            "age": table.ageOFocc,
-            "year": table.yearacc,
-            "year_of_vehicle": table.yearVeh,
-            "is_driver": table.occRole == "driver",
-            "is_deployed": table.deploy,
-        }
-    )
+    features = table.drop(columns=["rownames", "weight", "dead", "abcat", "injSeverity", "caseid"])
     return Samples(
-        _floats(inputs),
+        _floats(pd.get_dummies(features)),  # a column for each category
         torch.tensor(table.injSeverity.to_numpy(dtype="int64")),
         ("none", "possible", "minor", "serious", "killed"),
         groups=_codes(crash),

@@ -37,15 +37,11 @@ def saved_results(folder: Path) -> Iterator[Result]:
 
 def with_each(result: Result, change: Any) -> dict[str, Any]:
     """Return a result in which the values of each way to decide are changed."""
-    arms = {}
-    for name, arm in result["arms"].items():
-        seconds = {number: round(value, 3) for number, value in arm["seconds"].items()}
-        members = {
-            number: {decision: change(values) for decision, values in decisions.items()}
-            for number, decisions in arm["members"].items()
-        }
-        arms[name] = {**arm, "seconds": seconds, "members": members}
-    return {**result, "arms": arms}
+    judged = {}
+    for key, of_key in result["judged"].items():
+        decisions = {decision: change(values) for decision, values in of_key["decisions"].items()}
+        judged[key] = {**of_key, "seconds": round(of_key["seconds"], 3), "decisions": decisions}
+    return {**result, "judged": judged}
 
 
 def packed(values: Sequence[Sequence[float]]) -> dict[str, list[int]]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.figure import Figure
 
-from examples.benchmark.judging import BY_COST, CHEAPEST, CHOSEN, LIKELY, MIXED, REFERRING
+from examples.benchmark.judging import BY_COST, CHEAPEST, CHOSEN, DECISIONS, LIKELY, MIXED, REFERRING, key
 from examples.benchmark.losses import FLOORED, LOSSES, PLAIN, SMOOTHING, UNIFORM
 from examples.benchmark.measures import Effect, Values, difference, geometric_mean, reduction
 from examples.benchmark.trials import AS_USUAL, SHORT
@@ -26,6 +26,11 @@ class Way(NamedTuple):
     members: int
     decision: str
 
+    def judged(self, result: Result) -> Mapping[str, Any]:
+        """Return what was judged on a task, with all decisions."""
+        judged: Mapping[str, Any] = result["judged"][key(self.arm, self.members)]
+        return judged
+
 
 STEPS = {
     "cross entropy as usual": Way(AS_USUAL, 1, LIKELY),
@@ -36,60 +41,34 @@ STEPS = {
 }
 """What is added step by step."""
 CLAIMS = {
-    "one margin, decided by cost, against cross entropy as usual by its most probable class": (
+    "one margin with a floor, by cost, against cross entropy as usual, by its most probable class": (
         Way(FLOORED, 1, BY_COST),
         Way(AS_USUAL, 1, LIKELY),
     ),
-    "the same, against cross entropy as usual, decided by cost": (Way(FLOORED, 1, BY_COST), Way(AS_USUAL, 1, BY_COST)),
-    "the same, against the fair cross entropy, decided by cost": (Way(FLOORED, 1, BY_COST), Way(PLAIN, 1, BY_COST)),
-    "the margin against cross entropy, both with plain steps and without noise, both by cost": (
+    "the same, against cross entropy as usual, by cost": (Way(FLOORED, 1, BY_COST), Way(AS_USUAL, 1, BY_COST)),
+    "the same, against fair cross entropy, by cost": (Way(FLOORED, 1, BY_COST), Way(PLAIN, 1, BY_COST)),
+    "the same, against uniform margins, by cost": (Way(FLOORED, 1, BY_COST), Way(UNIFORM, 1, BY_COST)),
+    "a margin with a floor against cross entropy, both with plain steps, without noise, by cost": (
         Way(SHORT[FLOORED], 1, BY_COST),
         Way(SHORT[PLAIN], 1, BY_COST),
     ),
-    "the best of four losses by validation samples against the fair cross entropy, both by cost": (
+    "the best of four losses by validation samples against fair cross entropy, by cost": (
         Way(CHOSEN, 1, BY_COST),
         Way(PLAIN, 1, BY_COST),
     ),
-    "four cross entropies against one, both by their most probable class": (
-        Way(PLAIN, 4, LIKELY),
-        Way(PLAIN, 1, LIKELY),
-    ),
-    "one model of each of four losses against four cross entropies, both by cost": (
+    "four cross entropies against one, by cost": (Way(PLAIN, 4, BY_COST), Way(PLAIN, 1, BY_COST)),
+    "one model of each of four losses against four cross entropies, by cost": (
         Way(MIXED, 4, BY_COST),
         Way(PLAIN, 4, BY_COST),
     ),
-    "four uniform margins against four cross entropies, both by cost": (
-        Way(UNIFORM, 4, BY_COST),
-        Way(PLAIN, 4, BY_COST),
-    ),
-    "four margins with a floor against four cross entropies, both by cost": (
-        Way(FLOORED, 4, BY_COST),
-        Way(PLAIN, 4, BY_COST),
-    ),
-    "four margins with a floor against one model of each of four losses, both by cost": (
+    "four margins with a floor against one model of each of four losses, by cost": (
         Way(FLOORED, 4, BY_COST),
         Way(MIXED, 4, BY_COST),
     ),
-    "one margin with a floor against one uniform margin, both by cost": (
-        Way(FLOORED, 1, BY_COST),
-        Way(UNIFORM, 1, BY_COST),
-    ),
-    "cross entropy by cost against its most probable class": (Way(PLAIN, 1, BY_COST), Way(PLAIN, 1, LIKELY)),
-    "cross entropy by the lowest expected cost against its most probable class": (
+    "fair cross entropy by cost against its most probable class": (Way(PLAIN, 1, BY_COST), Way(PLAIN, 1, LIKELY)),
+    "fair cross entropy by the lowest expected cost against its most probable class": (
         Way(PLAIN, 1, CHEAPEST),
         Way(PLAIN, 1, LIKELY),
-    ),
-    "one margin with a floor against cross entropy, both by the lowest expected cost": (
-        Way(FLOORED, 1, CHEAPEST),
-        Way(PLAIN, 1, CHEAPEST),
-    ),
-    "class weights against cross entropy, both by their most probable class": (
-        Way("class weights by cost", 1, LIKELY),
-        Way(PLAIN, 1, LIKELY),
-    ),
-    "class weights against cross entropy, both by cost": (
-        Way("class weights by cost", 1, BY_COST),
-        Way(PLAIN, 1, BY_COST),
     ),
 }
 """Comparisons that answer what was claimed before: our way, and theirs."""
@@ -97,18 +76,17 @@ CLAIMS = {
 
 def values(result: Result, way: Way) -> Values:
     """Return the values of all seeds: (seeds, 4)."""
-    return np.array(result["arms"][way.arm]["members"][str(way.members)][way.decision])
+    return np.array(way.judged(result)["decisions"][way.decision])
 
 
 def has(result: Result, *ways: Way) -> bool:
     """Return whether all ways were judged."""
-    arms = result["arms"]
-    return all(way.arm in arms and str(way.members) in arms[way.arm]["members"] for way in ways)
+    return all(key(way.arm, way.members) in result["judged"] for way in ways)
 
 
 def seconds(result: Result, way: Way) -> float:
     """Return the CPU seconds of training."""
-    return float(result["arms"][way.arm]["seconds"][str(way.members)])
+    return float(way.judged(result)["seconds"])
 
 
 def points(effect: Effect, digits: int = 2) -> str:
@@ -239,7 +217,7 @@ def lists_table(results: Sequence[Result]) -> Table:
     rows = []
     for result in results:
         theirs = values(result, Way(PLAIN, 1, BY_COST))
-        arm = result["arms"][PLAIN]["arms"][0]
+        [arm] = Way(PLAIN, 1, BY_COST).judged(result)["of"]["arms"]
         condition = f"noise {arm['noise']:g}, x{arm['length']}"
         cells = [result["task"], str(len(theirs)), condition, f"{100 * theirs[:, ACCURACY].mean():.2f} %"]
         cells.append(f"{1e4 * theirs[:, DANGEROUS].mean():.1f}")
@@ -257,25 +235,20 @@ def lists_table(results: Sequence[Result]) -> Table:
 def task_table(result: Result) -> Table:
     """Return a row for each loss and number of models, decided in each way."""
     header = ["training", "models", "chosen", "CPU s", "accuracy", "dangerous in 10 000", "by cost: points"]
-    header += ["dangerous errors", "cost", f"decided at {100 * result['limit']:g} %", "more"]
+    header += ["dangerous errors", "lowest expected cost: cost", "decided under the limit", "more"]
     rows = []
-    for name, of_loss in result["arms"].items():
-        for members in map(int, of_loss["members"]):
-            likely, by_cost, referring = (
-                values(result, Way(name, members, way)) for way in (LIKELY, BY_COST, REFERRING)
-            )
-            plain, plain_referring = (values(result, Way(PLAIN, members, way)) for way in (BY_COST, REFERRING))
-            mean = likely.mean(axis=0)
-            cells = [
-                name,
-                str(members),
-                _chosen(name, of_loss["arms"]),
-                f"{seconds(result, Way(name, members, LIKELY)):.2f}",
-            ]
-            cells += [f"{100 * mean[ACCURACY]:.2f} %", f"{1e4 * mean[DANGEROUS]:.1f}"]
-            cells += [points(gain_of(by_cost, plain)), change(cut_of(by_cost, plain))]
-            cells += [change(cut_of(by_cost, plain, COST)), f"{100 * referring[:, COVERAGE].mean():.1f} %"]
-            rows.append([*cells, points(gain_of(referring, plain_referring, COVERAGE), digits=1)])
+    for name, judged in result["judged"].items():
+        members, arm = name.split(" ", 1)
+        ours, theirs = (
+            {decision: values(result, Way(each, int(members), decision)) for decision in DECISIONS}
+            for each in (arm, PLAIN)
+        )
+        mean, decided = ours[LIKELY].mean(axis=0), ours[REFERRING][:, COVERAGE].mean()
+        cells = [arm, members, _chosen(arm, judged["of"]["arms"]), f"{judged['seconds']:.2f}"]
+        cells += [f"{100 * mean[ACCURACY]:.2f} %", f"{1e4 * mean[DANGEROUS]:.1f}"]
+        cells += [points(gain_of(ours[BY_COST], theirs[BY_COST])), change(cut_of(ours[BY_COST], theirs[BY_COST]))]
+        cells += [change(cut_of(ours[CHEAPEST], theirs[CHEAPEST], COST)), f"{100 * decided:.1f} %"]
+        rows.append([*cells, points(gain_of(ours[REFERRING], theirs[REFERRING], COVERAGE), digits=1)])
     return Table(header, rows)
 
 
@@ -336,5 +309,7 @@ def page_of(results: Sequence[Result]) -> str:
     parts += ["## Methods of the literature"]
     parts += [literature_table(lists, decision).markdown() for decision in (BY_COST, LIKELY)]
     for result in results:
-        parts += [f"## {result['task']}", task_table(result).markdown()]
+        of = Way(PLAIN, 1, BY_COST).judged(result)["of"]
+        limit = f"The limit on dangerous errors is {100 * of['limit']:g} %."
+        parts += [f"## {result['task']}", limit, task_table(result).markdown()]
     return "\n\n".join(parts) + "\n"

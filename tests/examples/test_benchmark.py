@@ -73,23 +73,21 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_all_losses_have_one_condition_and_each_decision(small: dict[str, Any]) -> None:
-    assert set(small["arms"]) == {AS_USUAL, *SHORT.values(), PLAIN, UNIFORM, DANGEROUS, FLOORED, MIXED, CHOSEN}
-    conditions = {
-        (arm["noise"], arm["length"])
-        for name in (PLAIN, UNIFORM, DANGEROUS, FLOORED, MIXED)
-        for arm in small["arms"][name]["arms"]
-    }
-    assert len(conditions) == 1
+    judged = small["judged"]
+    core = (PLAIN, UNIFORM, DANGEROUS, FLOORED)
+    assert {key.split(" ", 1)[1] for key in judged} == {AS_USUAL, *SHORT.values(), *core, MIXED, CHOSEN}
+    assert {key for key in judged if key[0] == "4"} == {f"4 {name}" for name in (PLAIN, UNIFORM, FLOORED, MIXED)}
+    arms = {key: of_key["of"]["arms"] for key, of_key in judged.items()}
+    fair = [arm for name in core for arm in arms[f"1 {name}"]] + arms[f"4 {MIXED}"]
+    assert len({(arm["noise"], arm["length"]) for arm in fair}) == 1
     for name in (AS_USUAL, *SHORT.values()):
-        assert [(arm["noise"], arm["length"]) for arm in small["arms"][name]["arms"]] == [(0.0, 1)]
-    assert small["arms"][AS_USUAL]["arms"][0]["setting"] == 0
-    chosen = small["arms"][CHOSEN]
-    assert chosen["members"]["1"] == small["arms"][chosen["arms"][0]["loss"]]["members"]["1"]
-    for values in small["arms"].values():
-        for of_decision in values["members"].values():
-            assert set(of_decision) == set(DECISIONS)
-            assert all(len(of_seeds) == 3 for of_seeds in of_decision.values())
-    assert {name for name, arm in small["arms"].items() if "4" in arm["members"]} == {PLAIN, UNIFORM, FLOORED, MIXED}
+        assert [(arm["noise"], arm["length"]) for arm in arms[f"1 {name}"]] == [(0.0, 1)]
+    assert arms[f"1 {AS_USUAL}"][0]["setting"] == 0
+    chosen = judged[f"1 {CHOSEN}"]
+    assert chosen == judged[f"1 {chosen['of']['arms'][0]['loss']}"]
+    for of_key in judged.values():
+        assert set(of_key["decisions"]) == set(DECISIONS)
+        assert all(len(of_seeds) == 3 for of_seeds in of_key["decisions"].values())
 
 
 def test_a_killed_run_trains_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,12 +111,11 @@ def test_tables_compare_with_as_many_models_and_the_same_decision(small: dict[st
     assert [row[6] for row in plain] == ["+0.00 [+0.00, +0.00]"] * 2
     both = compare([small], Way(FLOORED, 4, BY_COST), Way(PLAIN, 4, BY_COST))
     assert both is not None
-    means = [np.mean([each[1] for each in small["arms"][loss]["members"]["4"][BY_COST]]) for loss in (FLOORED, PLAIN)]
+    means = [
+        np.mean([each[1] for each in small["judged"][f"4 {loss}"]["decisions"][BY_COST]]) for loss in (FLOORED, PLAIN)
+    ]
     assert 1 - both.dangerous.value == pytest.approx(means[0] / means[1], rel=0.05)
-    assert (
-        "four margins with a floor against four cross entropies, both by cost"
-        in comparisons_table([small], CLAIMS, "").markdown()
-    )
+    assert "four cross entropies against one, by cost" in comparisons_table([small], CLAIMS, "").markdown()
     assert compare([small], Way("focal loss", 1, LIKELY), Way(PLAIN, 1, LIKELY)) is None
 
 
@@ -128,11 +125,10 @@ def test_kept_values_are_those_of_the_run(
     monkeypatch.setitem(TASKS, "small", SMALL)
     save_values([small], tmp_path)
     [kept] = saved_results(tmp_path)
-    for name, arm in small["arms"].items():
-        for members, decisions in arm["members"].items():
-            for decision, of_seeds in decisions.items():
-                saved = kept["arms"][name]["members"][members][decision]
-                assert np.array(saved) == pytest.approx(np.array(of_seeds), abs=1e-5)
+    for key, of_key in small["judged"].items():
+        for decision, of_seeds in of_key["decisions"].items():
+            saved = kept["judged"][key]["decisions"][decision]
+            assert np.array(saved) == pytest.approx(np.array(of_seeds), abs=1e-5)
     columns = packed([[0.5, 0.25, 0.125, 0.75]])
     assert columns == {"accuracy": [50000], "dangerous": [25000], "cost": [12500], "coverage": [75000]}
     assert unpacked(packed([[0.5, 0.25, 0.25, 1.0]])) == [[0.5, 0.25, 0.25, 1.0]]
