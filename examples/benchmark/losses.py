@@ -8,6 +8,7 @@ the share of the margin at a step: see `RAMP`. Few losses need more than T, A, w
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -70,8 +71,8 @@ class LossData:
 
 SCALE = 10.0
 """The scale of cosines as logits."""
-TEACHERS, STUDENT_UNITS = 4, 128
-"""The models whose mean is a teacher, and the hidden units of students."""
+TEACHERS, WIDE = 4, 128
+"""The models whose mean is a teacher, and the hidden units of larger networks."""
 
 
 def plain(problem: Problem, smoothing: float) -> LossData:
@@ -198,9 +199,9 @@ def branched(problem: Problem, smoothing: float) -> LossData:
     return replace(plain(problem, smoothing), branches=4)
 
 
-def large(problem: Problem, smoothing: float) -> LossData:
-    """Return cross entropy for a larger network."""
-    return replace(plain(problem, smoothing), hidden=STUDENT_UNITS)
+def wide(problem: Problem, setting: float, *, make: Callable[[Problem, float], LossData]) -> LossData:
+    """Return the loss that ``make`` makes, for a larger network."""
+    return replace(make(problem, setting), hidden=WIDE)
 
 
 def distilled(problem: Problem, temperature: float) -> LossData:
@@ -210,7 +211,7 @@ def distilled(problem: Problem, temperature: float) -> LossData:
         Beyer, Zhai, Royer, Markeeva, Anil, Kolesnikov: Knowledge Distillation: A Good Teacher is Patient and
         Consistent, CVPR 2022.
     """
-    return replace(plain(problem, 0.0), hidden=STUDENT_UNITS, temperature=temperature)
+    return replace(plain(problem, 0.0), hidden=WIDE, temperature=temperature)
 
 
 def hierarchical_frame(problem: Problem, decay: float) -> LossData:
@@ -236,6 +237,7 @@ SMOOTHING = "label smoothing"
 """The setting of losses that choose it themselves; others have that of the chosen cross entropy."""
 PLAIN, UNIFORM, DANGEROUS = "cross entropy", "margin, equal for all errors", "margin for dangerous errors"
 FLOORED = "margin with a floor"
+WIDE_PLAIN, WIDE_FLOORED, WIDE_DANGEROUS = (f"{name}, 128 hidden units" for name in (PLAIN, FLOORED, DANGEROUS))
 
 
 @dataclass(frozen=True)
@@ -286,13 +288,9 @@ LOSSES = {
         group="literature",
         claim="averages of weights: up to +0.8 points on CIFAR-10, +1.9 on CIFAR-100",
     ),
-    "cross entropy, 128 hidden units": Loss(
-        large,
-        SMOOTHING,
-        (0.0, 0.02, 0.1),
-        knows_costs=False,
-        group="literature",
-    ),
+    WIDE_PLAIN: Loss(partial(wide, make=plain), SMOOTHING, (0.0, 0.02, 0.1), knows_costs=False, group="wide"),
+    WIDE_FLOORED: Loss(partial(wide, make=floored_margin), SMOOTHING, (0.0, 0.02, 0.05), group="wide"),
+    WIDE_DANGEROUS: Loss(partial(wide, make=dangerous_margin), "nats", (1.0, 2.0, 4.0), group="wide"),
     "mean of four models, distilled into 128 hidden units": Loss(
         distilled,
         "temperature",

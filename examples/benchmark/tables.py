@@ -7,7 +7,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from examples.benchmark.judging import BY_COST, CHEAPEST, CHOSEN, DECISIONS, LIKELY, MIXED, REFERRING, key
-from examples.benchmark.losses import FLOORED, LOSSES, PLAIN, SMOOTHING, UNIFORM
+from examples.benchmark.losses import (
+    FLOORED,
+    LOSSES,
+    PLAIN,
+    SMOOTHING,
+    UNIFORM,
+    WIDE_DANGEROUS,
+    WIDE_FLOORED,
+    WIDE_PLAIN,
+)
 from examples.benchmark.measures import Effect, Values, difference, geometric_mean, reduction
 from examples.benchmark.trials import AS_USUAL, SHORT
 from mpcs_torch.plots.forest import forest_figure
@@ -55,6 +64,15 @@ CLAIMS = {
     "the best of four losses by validation samples against fair cross entropy, by cost": (
         Way(CHOSEN, 1, BY_COST),
         Way(PLAIN, 1, BY_COST),
+    ),
+    "128 hidden units against 32, both cross entropy, by cost": (Way(WIDE_PLAIN, 1, BY_COST), Way(PLAIN, 1, BY_COST)),
+    "128 hidden units: a margin with a floor against cross entropy, by cost": (
+        Way(WIDE_FLOORED, 1, BY_COST),
+        Way(WIDE_PLAIN, 1, BY_COST),
+    ),
+    "128 hidden units: a margin for dangerous errors against cross entropy, by cost": (
+        Way(WIDE_DANGEROUS, 1, BY_COST),
+        Way(WIDE_PLAIN, 1, BY_COST),
     ),
     "four cross entropies against one, by cost": (Way(PLAIN, 4, BY_COST), Way(PLAIN, 1, BY_COST)),
     "one model of each of four losses against four cross entropies, by cost": (

@@ -59,7 +59,7 @@ class Task:
     """The number of models that train in one call."""
     limit: float = 0.005
     """On the rate of dangerous errors, where samples may be referred."""
-    groups: tuple[str, ...] = ("core", "others", "literature")
+    groups: tuple[str, ...] = ("core", "others", "wide", "literature")
     """The groups of losses that are tried."""
     source: str = ""
     """Tasks with the same source share the trainings of losses without costs: they differ in their concern alone."""
@@ -204,7 +204,7 @@ TASKS: dict[str, Task] = {
             limit=0.05,
             choice_seeds=range(16),
             seeds=range(200, 280),
-            groups=("core", "others", "literature", "binary"),
+            groups=("core", "others", "wide", "literature", "binary"),
         ),
         # Grey soil, damp grey soil and very damp grey soil may be mistaken for the next one.
         _table(
