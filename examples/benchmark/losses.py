@@ -7,7 +7,7 @@ the share of the margin at a step: see `RAMP`. Few losses need more than T, A, w
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
 
@@ -252,7 +252,7 @@ class Loss:
     """Tasks name the groups that they try."""
     members: int = 1
     """The number of models of which a mean is judged."""
-    claim: str = field(default="", compare=False)
+    claim: str = ""
     """What the paper of a method says about it."""
 
 
