@@ -166,6 +166,6 @@ def result_of(trials: Trials) -> dict[str, Any]:
     return {
         "task": trials.task,
         "samples": len(task.parts(trials.data_root, task.seeds[0]).test),
-        "is_by_row": task.samples(trials.data_root).costs is not None,
+        "has_list": trials.concern.weights is None and task.samples(trials.data_root).costs is None,
         "judged": judged,
     }

@@ -79,10 +79,6 @@ CLAIMS = {
         Way(MIXED, 4, BY_COST),
         Way(PLAIN, 4, BY_COST),
     ),
-    "four margins with a floor against one model of each of four losses, by cost": (
-        Way(FLOORED, 4, BY_COST),
-        Way(MIXED, 4, BY_COST),
-    ),
     "fair cross entropy by cost against its most probable class": (Way(PLAIN, 1, BY_COST), Way(PLAIN, 1, LIKELY)),
     "fair cross entropy by the lowest expected cost against its most probable class": (
         Way(PLAIN, 1, CHEAPEST),
@@ -158,8 +154,8 @@ def overall_cut(results: Sequence[Result], pairs: Sequence[tuple[Values, Values]
 
 
 def lists_of(results: Sequence[Result]) -> list[Result]:
-    """Leave out tasks with costs of rows: decisions by those do not trade accuracy, and have tables of their own."""
-    return [result for result in results if not result["is_by_row"]]
+    """Leave out tasks with graded costs or costs of rows: there, cost counts, and they have tables of their own."""
+    return [result for result in results if result["has_list"]]
 
 
 def steps_table(results: Sequence[Result]) -> Table:
@@ -186,7 +182,7 @@ def steps_figure(results: Sequence[Result]) -> Figure:
     rows = {}
     for words, way in STEPS.items():
         both = compare(lists_of(results), way, usual)
-        if both is not None and way != usual:
+        if both is not None:
             value, low, high = both.dangerous
             rows[words] = [(-100 * value, -100 * high, -100 * low)]
     return forest_figure(rows, ["change of dangerous errors, %"])
@@ -298,6 +294,7 @@ otherwise.
 - *Dangerous* counts dangerous errors. *Cost* is the mean cost of a decision. *Points* are differences in accuracy.
 - *Decided* is the share of samples that are decided under a limit on dangerous errors with confidence 95 %; *more* is
   the difference to cross entropy.
+- Tables over several tasks leave out those with graded costs or costs of rows, which have their own.
 - Brackets are 95 % intervals, paired over seeds; over several tasks, of the geometric mean of ratios.
 - *CPU s* are the seconds of training on one core, per model, in a batch of models."""
 DATA = """\
@@ -327,4 +324,6 @@ def page_of(results: Sequence[Result]) -> str:
         of = Way(PLAIN, 1, BY_COST).judged(result)["of"]
         limit = f"The limit on dangerous errors is {100 * of['limit']:g} %."
         parts += [f"## {result['task']}", limit, task_table(result).markdown()]
+        if result not in lists:
+            parts.append(comparisons_table([result], CLAIMS, "comparison").markdown())
     return "\n\n".join(parts) + "\n"
