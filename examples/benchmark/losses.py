@@ -297,7 +297,7 @@ LOSSES = {
         (1.0, 2.0, 4.0),
         knows_costs=False,
         group="literature",
-        claim="a student that sees the mixed images of its teacher reaches 82.8 % on ImageNet with a ResNet-50",
+        claim="a student that sees the mixed images of its teacher, and trains for long, learns its whole function",
     ),
     "hierarchical frame (HAFrame)": Loss(
         hierarchical_frame,
