@@ -280,8 +280,8 @@ validation samples, by the log score of calibrated probabilities. The noise (or 
 number of steps are those that are best for cross entropy: with or without, one or four times the steps (MNIST: two
 times). Everything is judged with other seeds, on test samples. Three rules were corrected after digits had been judged
 once: the label smoothing of other losses, the choice of the calibration, and the first weights of the four losses; the
-margins of the 128 hidden units were added then, too. The margin with a floor was fixed before. All networks have 32 hidden units, unless a row says
-otherwise.
+margins of the 128 hidden units were added then, too. The margin with a floor was fixed before. All networks have 32
+hidden units, unless a row says otherwise.
 
 - *Fair cross entropy* is cross entropy with the best of three label smoothings under the chosen noise and steps.
   *As usual* is without noise, smoothing and further steps. Losses whose setting is not the label smoothing have that of
