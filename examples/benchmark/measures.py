@@ -1,46 +1,21 @@
-"""Measure a run on test samples: accuracy, dangerous errors, and coverage under a limit."""
+"""Effects of one way of training on another, with intervals over seeds, and calibrated probabilities."""
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.stats import t as student
 from torch import Tensor
 
-from examples.benchmark.runs import Outcome
-from mpcs_torch.calibration.scaling import make_scaling
-from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.functional.concern.limits import UnattainableLimitError
-from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.learning import DecisionRule, Limit
-from mpcs_torch.learning.choice import calibration_for
+from mpcs_torch.learning.choice import calibrated, calibration_for, log_score
 
 Values = NDArray[np.float64]
 """A value for each seed."""
 Fitted = TypeVar("Fitted")
-NORM = 4.0
-"""The power of the norm by which logits are divided for referral."""
-
-
-class Measure(NamedTuple):
-    """The test results of one model with one way of deciding."""
-
-    accuracy: float
-    dangerous: float
-    """The share of samples that are dangerous errors."""
-
-
-class Referral(NamedTuple):
-    """The test results of one model that may refer samples."""
-
-    coverage: float
-    """The share of samples that are decided."""
-    dangerous: float
-    """The share of all samples that are dangerous errors."""
 
 
 class Effect(NamedTuple):
@@ -51,27 +26,33 @@ class Effect(NamedTuple):
     high: float
 
 
-def measure(decision: Tensor, target: Tensor, concern: ConcernSpec) -> Measure:
-    """Measure decisions (N,)."""
-    is_dangerous = concern.dangerous_pairs()[target, decision]
-    return Measure((decision == target).double().mean().item(), is_dangerous.double().mean().item())
+class Calibration(NamedTuple):
+    """The calibration of a model that is better by the log score of validation samples: by class, or for all."""
+
+    method: ScalingMethod
+    validation: Tensor
+    """Probabilities (N, C) of the validation samples, each calibrated by others."""
+    score: float
+    """The mean log score, lower is better."""
+
+    def probs(self, validation: Tensor, labels: Tensor, test: Tensor) -> Tensor:
+        """Return the probabilities of test samples by their logits (N, C), calibrated by validation samples."""
+        calibration = make_scaling(self.method, test.shape[1])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # no error on validation data: nothing is changed
+            calibration.fit(validation, labels)
+        logits: Tensor = calibration(test.double())
+        return logits.softmax(dim=1)
 
 
-def calibrated_probs(outcome: Outcome, harm: Tensor) -> Tensor:
-    """Return the probabilities (N, C) of the test samples, calibrated with the validation samples as for the harm."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # no error on validation data: nothing is changed
-        calibration = make_scaling(calibration_for(harm), outcome.test.shape[1])
-        calibration.fit(outcome.validation, outcome.validation_labels)
-    logits: Tensor = calibration(outcome.test.double())
-    return logits.softmax(dim=1)
-
-
-def refer(outcome: Outcome, concern: ConcernSpec, limit: float) -> Referral:
-    """Decide and refer test samples under a limit on dangerous errors that validation samples guarantee."""
-    rule = DecisionRule(concern, Limit(limit))
-    fitted = quietly(partial(rule.fit, outcome.validation, outcome.validation_labels))
-    return referral(fitted, outcome.test, outcome.test_labels, concern)
+def best_calibration(logits: Tensor, labels: Tensor, harm: Tensor) -> Calibration:
+    """Return the best calibration of logits (N, C): margins may call for a bias of each class, few samples against."""
+    methods: set[ScalingMethod] = {"temperature", calibration_for(harm)}
+    tried = []
+    for method in sorted(methods):
+        probs = calibrated(logits, labels, method)
+        tried.append(Calibration(method, probs, log_score(probs, labels, harm).mean().item()))
+    return min(tried, key=lambda each: each.score)
 
 
 def quietly(fit: Callable[[], Fitted]) -> Fitted | None:
@@ -82,32 +63,6 @@ def quietly(fit: Callable[[], Fitted]) -> Fitted | None:
             return fit()
         except UnattainableLimitError:
             return None
-
-
-def referral(rule: DecisionRule | None, logits: Tensor, target: Tensor, concern: ConcernSpec) -> Referral:
-    """Measure the decisions of a rule, which refers all samples if there is none."""
-    if rule is None:
-        return Referral(0.0, 0.0)
-    decision: Tensor = rule(logits)
-    is_decided = decision != REFERRED
-    wrong = concern.dangerous_pairs()[target, decision.clamp(min=0)] & is_decided
-    return Referral(is_decided.double().mean().item(), wrong.double().mean().item())
-
-
-def normalized(outcome: Outcome) -> Outcome:
-    """Divide centred logits by their norm, as selective classification does after training.
-
-    References:
-        Cattelan, Silva: How to Fix a Broken Confidence Estimator: Evaluating Post-Hoc Methods for Selective
-        Classification with Deep Neural Networks, UAI 2024 (MaxLogit-pNorm).
-    """
-
-    def divided(logits: Tensor) -> Tensor:
-        centred = logits - logits.mean(dim=1, keepdim=True)
-        norm: Tensor = torch.linalg.vector_norm(centred, NORM, dim=1, keepdim=True)
-        return centred / norm.clamp(min=1e-12)
-
-    return outcome._replace(validation=divided(outcome.validation), test=divided(outcome.test))
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> Effect:

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from examples.benchmark.judging import RECIPE
+from examples.benchmark.fleets import Condition, Fleet, Model, Regime
+from examples.benchmark.losses import DANGEROUS
+from examples.benchmark.losses import PLAIN as CROSS_ENTROPY
 from examples.benchmark.measures import Effect, difference, reduction
-from examples.benchmark.methods import METHODS, Problem
-from examples.benchmark.runs import outputs, train
-from examples.benchmark.tasks import TASKS, Task
+from examples.benchmark.tasks import TASKS, Task, all_samples
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.suggest import spec_from_order
 from mpcs_torch.learning import recommended
@@ -45,26 +45,34 @@ def graded_concern(names: tuple[str, ...]) -> ConcernSpec:
     return ConcernSpec(names, weights=costs.weights, dangerous=0.5)
 
 
-GRADED = Task("five grades, MLP", graded, graded_concern, partial(MODELS["mlp"], hidden=32), 400, shares=(0.4, 0.3))
-CHOSEN = (*(TASKS[name] for name in ("digits, MLP", "breast cancer, MLP", "simulated, MLP")), GRADED)
+GRADED = Task(
+    "five grades, MLP",
+    partial(all_samples, load=graded),
+    graded_concern,
+    partial(MODELS["mlp"], hidden=32),
+    steps=400,
+    shares=(0.4, 0.3),
+)
+CHOSEN = (TASKS["digits, MLP"], TASKS["breast cancer, MLP"], GRADED)
 
 
 def rates_of(task: Task, seed: int) -> dict[float | str, tuple[float, float]]:
     """Return the shares of dangerous errors and of right decisions on test samples, plainly and by each allowance."""
     concern, parts = task.spec(Path()), task.parts(Path(), seed)
-    problem = Problem(concern, parts.train.labels.bincount(), task.steps)
+    labels = task.samples(Path()).labels
     validation, test = {}, {}
     for name, (margin, smoothing) in LOSSES.items():
-        setting = {"margin": margin, "label_smoothing": smoothing}
-        model = train(task, METHODS[RECIPE], setting, 0.01, parts, problem, seed=seed)
-        validation[name], test[name] = outputs(model, parts.validation), outputs(model, parts.test)
+        loss, setting = (DANGEROUS, margin) if margin else (CROSS_ENTROPY, smoothing)
+        fleet = Fleet(task, Regime(loss, 0.01, Condition(), smoothing), [Model(setting, seed)], Path())
+        fleet.train()
+        validation[name], test[name] = fleet.outputs(0, parts.validation), fleet.outputs(0, parts.test)
     decisions: dict[float | str, torch.Tensor] = {PLAIN: test[PLAIN].argmax(dim=1)}
     for allowed in ALLOWANCES:
-        choice = recommended(concern, max_accuracy_loss=allowed).choose(validation, parts.validation.labels)
+        choice = recommended(concern, max_accuracy_loss=allowed).choose(validation, labels[parts.validation])
         decisions[allowed] = choice.rule(test[choice.name])
-    labels, is_dangerous = parts.test.labels, concern.dangerous_pairs()
+    target, is_dangerous = labels[parts.test], concern.dangerous_pairs()
     return {
-        way: (is_dangerous[labels, each].double().mean().item(), (each == labels).double().mean().item())
+        way: (is_dangerous[target, each].double().mean().item(), (each == target).double().mean().item())
         for way, each in decisions.items()
     }
 

@@ -307,8 +307,8 @@ def step_table() -> str:
 def training_table() -> str:
     """Time runs against bare loops of their steps; those on published data where there is some."""
     timed = [
-        (f"{training_cost.TASK}, {method}", "its steps in a bare loop", training_cost.run_ratio(method), None)
-        for method in training_cost.METHODS
+        (f"{training_cost.TASK}, {loss}, many at once", "a bare loop", training_cost.batch_ratio(loss), None)
+        for loss in training_cost.LOSSES
     ]
     if root := os.environ.get("MPCS_DATA_ROOT"):
         for name in replay_overhead.TURNS:

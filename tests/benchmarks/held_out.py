@@ -8,8 +8,8 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from torch import Tensor
 
-from examples.benchmark.methods import METHODS, Problem
-from examples.benchmark.runs import outputs, train
+from examples.benchmark.fleets import Condition, Fleet, Model, Regime
+from examples.benchmark.losses import PLAIN
 from examples.benchmark.tasks import TASKS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import accuracy, dangerous_errors, least_concern_decision
@@ -44,11 +44,10 @@ class HeldOut(NamedTuple):
 def mnist(data_root: Path) -> HeldOut:
     """Train the MLP of the benchmark by cross entropy (seed 0), and predict the 10 000 test images."""
     task = TASKS["MNIST, MLP"]
-    parts, concern = task.parts(data_root, 0), task.spec(data_root)
-    problem = Problem(concern, parts.train.labels.bincount(), task.steps)
-    method = METHODS["cross entropy"]
-    model = train(task, method, dict(method.settings[0]), task.learning_rates[0], parts, problem, seed=0)
-    return HeldOut(outputs(model, parts.test), parts.test.labels, concern)
+    fleet = Fleet(task, Regime(PLAIN, task.learning_rates[0], Condition()), [Model(0.0, seed=0)], data_root)
+    fleet.train()
+    places = fleet.parts[0].test
+    return HeldOut(fleet.outputs(0, places), fleet.labels[places], task.spec(data_root))
 
 
 def digits() -> HeldOut:

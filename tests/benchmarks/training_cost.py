@@ -1,4 +1,4 @@
-"""Time training against bare loops: a run of the benchmark, and steps in two processes against one.
+"""Time training against bare loops: many models at once in the benchmark, and steps in two processes against one.
 
 Run: python -m tests.benchmarks.training_cost
 """
@@ -6,7 +6,6 @@ Run: python -m tests.benchmarks.training_cost
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -18,8 +17,8 @@ from torch.nn import functional as nn_functional
 from torch.nn.parallel import DistributedDataParallel
 from torch.optim import SGD, Adam
 
-from examples.benchmark.methods import method_of
-from examples.benchmark.runs import Run, setting_of, train_and_keep
+from examples.benchmark.fleets import Condition, Fleet, Model, Regime
+from examples.benchmark.losses import FLOORED, PLAIN
 from examples.benchmark.tasks import TASKS
 from mpcs_torch.paper.experiments import experiment_config
 from mpcs_torch.processes import joined
@@ -28,38 +27,37 @@ from mpcs_torch.trainer.loop import train_step
 from mpcs_torch.trainer.named_parts import MNISTCNN
 from mpcs_torch.trainer.prepare import prepare_run
 
-TASK, METHODS = "digits, MLP", ("cross entropy", "ramped margin")
+TASK, LOSSES, MODELS = "digits, MLP", (PLAIN, FLOORED), 40
 BATCHES = (128, 1024)
 ROUNDS, STEPS = 10, 5
 
 
-def run_ratio(method: str, rounds: int = 5) -> float:
-    """Return the time of a run of the benchmark over that of its steps in a bare loop with PyTorch's cross entropy."""
+def batch_ratio(loss: str, rounds: int = 3) -> float:
+    """Return the time per model of models that train at once, over that of a bare loop with PyTorch's cross entropy."""
     task = TASKS[TASK]
-    rate = setting_of(task, method_of(method), 0)[1]
+    rate = task.learning_rates[0]
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as the run does
-    with tempfile.TemporaryDirectory() as folder:
-        run = Run(TASK, method, 0, 0, Path(), Path(folder))
-        parts = task.parts(Path(), 0)
+    torch.set_num_threads(1)  # as the benchmark does
+    samples, train = task.samples(Path()), task.parts(Path(), 0).train
 
-        def bare() -> None:
-            assert task.model is not None
-            model = task.model(parts.train.inputs.shape[1:], 10)
-            optimizer = Adam(model.parameters(), lr=rate, fused=True)
-            taken = 0
-            while taken < task.steps:
-                for index in torch.randperm(len(parts.train.labels)).split(task.batch_size)[: task.steps - taken]:
-                    optimizer.zero_grad()
-                    logits = model(parts.train.inputs[index])
-                    nn_functional.cross_entropy(logits, parts.train.labels[index]).backward()
-                    optimizer.step()
-                    taken += 1
+    def bare() -> None:
+        model = task.model(samples.inputs.shape[1:], 10)
+        optimizer = Adam(model.parameters(), lr=rate, fused=True)
+        taken = 0
+        while taken < task.steps:
+            for index in train[torch.randperm(len(train))].split(task.batch_size)[: task.steps - taken]:
+                optimizer.zero_grad()
+                nn_functional.cross_entropy(model(samples.inputs[index]), samples.labels[index]).backward()
+                optimizer.step()
+                taken += 1
 
-        times = [(_seconds(bare), _seconds(lambda: train_and_keep(run))) for _ in range(rounds)]
+    def batch() -> None:
+        Fleet(task, Regime(loss, rate, Condition()), [Model(0.0, seed) for seed in range(MODELS)], Path()).train()
+
+    times = [(_seconds(bare), _seconds(batch) / MODELS) for _ in range(rounds)]
     torch.set_num_threads(threads)
-    alone, whole = (median(column) for column in zip(*times, strict=True))
-    return whole / alone
+    alone, of_model = (median(column) for column in zip(*times, strict=True))
+    return of_model / alone
 
 
 def _seconds(call: Callable[[], object]) -> float:
@@ -115,8 +113,8 @@ def _print_steps(batch_size: int) -> None:
 
 def main() -> None:
     """Print each ratio beside its limit."""
-    for method in METHODS:
-        print(f"{TASK}, {method}: {run_ratio(method):.2f} times its steps in a bare loop")
+    for loss in LOSSES:
+        print(f"{TASK}, {loss}: {batch_ratio(loss):.3f} times a bare loop, for each of {MODELS} models at once")
     for batch_size in BATCHES:
         ours, bare = two_processes(batch_size)
         print(f"CNN, batches of {batch_size}, two processes: {ours:.2f} times one; a bare loop {bare:.2f}")

@@ -1,8 +1,8 @@
-"""The benchmark from beginning to end, on a small task."""
+"""The benchmark from choice to page: each loss has the same budget and decisions as the one it is compared with."""
 
 import json
 import sys
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,186 +10,203 @@ import numpy as np
 import pytest
 import torch
 
-from examples.benchmark import judging, methods, runs, tasks
-from examples.benchmark.__main__ import main
-from examples.benchmark.judging import Arm, Trials, choose, results_of
-from examples.benchmark.kept_results import KEPT, PAGE
-from examples.benchmark.measures import Measure
-from examples.benchmark.results import (
-    SPECIAL,
-    overall,
+from examples.benchmark import __main__ as command
+from examples.benchmark import judging, results, trials
+from examples.benchmark.fleets import Condition, Regime
+from examples.benchmark.judging import BY_COST, CHOSEN, DECISIONS, LIKELY, MIXED, judge
+from examples.benchmark.losses import DANGEROUS, FLOORED, PLAIN, UNIFORM
+from examples.benchmark.package_tables import Samples
+from examples.benchmark.results import KEPT, packed, save_values, saved_results, unpacked
+from examples.benchmark.tables import (
+    CLAIMS,
+    STEPS,
+    Way,
+    against_cross_entropy,
+    compare,
+    comparisons_table,
     page_of,
-    rounded,
-    save_values,
-    saved_results,
-    summary_table,
+    steps_table,
     task_table,
-    tried_on,
-    write_page,
 )
-from examples.benchmark.runs import Run, outcome_of, train_and_keep
-from examples.benchmark.tasks import TASKS, simulated, simulated_probs
-from mpcs_torch.cli.console import counting_bar
+from examples.benchmark.tasks import TASKS, Task, tasks_of
+from examples.benchmark.training import Outcome, Training
+from examples.benchmark.trials import AS_USUAL, SHORT, Arm, Trials
+from mpcs_torch import ConcernSpec
+from mpcs_torch.trainer.named_parts import MODELS
 
-WINE = "wine, MLP"
-TRIED = ("cross entropy", "averaged weights", "ramped margin", "self-adaptive training", "plateau by MPCS")
-
-
-def make_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the benchmark a matter of seconds: some methods, few steps, two seeds, no further processes."""
-    small = replace(
-        TASKS[WINE],
-        steps=30,
-        learning_rates=(0.01,),
-        tuning_seeds=range(1),
-        choice_seeds=range(2),
-        seeds=range(100, 102),
-    )
-    monkeypatch.setattr(tasks, "TASKS", {WINE: small})
-    for module in (judging, runs):
-        monkeypatch.setattr(module, "TASKS", {WINE: small})
-    monkeypatch.setattr(judging, "METHODS", {name: methods.METHODS[name] for name in (*TRIED, "ensemble of 5")})
-    monkeypatch.setattr(judging, "run_in_processes", lambda work, items: ((item, work(item)) for item in items))
+CONCERN = ConcernSpec(3, releases=[[0, 1], [1, 0]], factor=0.5)
 
 
-def results(folder: Path) -> list[dict[str, Any]]:
-    return list(results_of([Trials(WINE, Path(), folder)], counting_bar))
+def groups(root: Path) -> Samples:
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.randint(0, 3, (600,), generator=generator)
+    inputs = 1.5 * torch.eye(3)[labels] + torch.randn(600, 3, generator=generator)
+    return Samples(inputs, labels, ("a", "b", "c"))
 
 
-@pytest.mark.slow
-def test_it_is_resumed_and_says_what_each_method_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_short(monkeypatch)
-    first = results(tmp_path)
-    monkeypatch.setattr(judging, "train_and_keep", lambda run: pytest.fail(f"{run} is trained again"))
-    assert results(tmp_path) == first
-    (found,) = json.loads(json.dumps(first))
-    assert set(found["rows"]) == {*TRIED, "ensemble of 5"}
-    table = task_table(found)
-    assert [row[0] for row in table.rows[: len(SPECIAL)]] == list(SPECIAL.values())
-    assert table.rows[0][3] == "+0.00 [+0.00, +0.00]"
-    assert found["rows"]["ensemble of 5"]["models"] == 5
-    assert {row[0] for row in summary_table([found]).rows} >= set(TRIED)
-    save_values([found], tmp_path)
-    write_page(list(saved_results(tmp_path)), tmp_path)
-    assert "## wine, MLP" in (tmp_path / "results.md").read_text()
-    assert list(saved_results(tmp_path)) == [rounded(found)]
-    assert (tmp_path / "recommended.png").stat().st_size > 5_000
-    assert (tmp_path / "wine--MLP.png").stat().st_size > 10_000
-    assert (tmp_path / "methods.png").stat().st_size > 10_000
+SMALL = Task(
+    "small",
+    groups,
+    lambda _: CONCERN,
+    partial(MODELS["mlp"], hidden=4),
+    steps=30,
+    choice_seeds=range(2),
+    seeds=range(100, 103),
+    at_once=8,
+    groups=("core",),
+    noises=(0.0, 0.3),
+    lengths=(1, 2),
+    limit=0.2,
+)
 
 
-def test_the_kept_page_is_that_of_the_kept_values() -> None:
-    results = list(saved_results(KEPT))
-    assert len(results) > 8
-    assert (PAGE / "results.md").read_text() == page_of(results), "python -m examples.benchmark.kept_results writes it"
-    cut = overall(tried_on(results, "recommended"), "ruled")
-    said = f"{100 * cut.value:.1f} % [{100 * cut.low:.1f}, {100 * cut.high:.1f}] fewer dangerous errors"
-    assert said in (PAGE.parent / "index.md").read_text()
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Return the results of a small task; a second call trains nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(TASKS, "small", SMALL)
+        folder = tmp_path_factory.mktemp("runs")
+        result = judging.result_of(Trials("small", Path(), folder))
+        patch.setattr(Training, "run", lambda training: pytest.fail(f"{training} is trained again"))
+        assert judging.result_of(Trials("small", Path(), folder)) == result
+        return result
 
 
-def test_tasks_have_names_and_parts_of_names() -> None:
-    assert tasks.tasks_of([]) == list(TASKS)
-    assert tasks.tasks_of(["MNIST, MLP", "wine"]) == ["MNIST, MLP", WINE]
-    assert tasks.tasks_of(["Digits", "digits, mlp"]) == [name for name in TASKS if "digits" in name]
-    with pytest.raises(ValueError, match=r"TASK must be part of one of 'MNIST, MLP', .* but got 'iris'"):
-        tasks.tasks_of(["iris"])
+def test_all_losses_have_one_condition_and_each_decision(small: dict[str, Any]) -> None:
+    judged = small["judged"]
+    core = (PLAIN, UNIFORM, DANGEROUS, FLOORED)
+    assert {key.split(" ", 1)[1] for key in judged} == {AS_USUAL, *SHORT.values(), *core, MIXED, CHOSEN}
+    assert {key for key in judged if key[0] == "4"} == {f"4 {name}" for name in (PLAIN, UNIFORM, FLOORED, MIXED)}
+    arms = {key: of_key["of"]["arms"] for key, of_key in judged.items()}
+    fair = [arm for name in core for arm in arms[f"1 {name}"]] + arms[f"4 {MIXED}"]
+    assert len({(arm["noise"], arm["length"]) for arm in fair}) == 1
+    for name in (AS_USUAL, *SHORT.values()):
+        assert [(arm["noise"], arm["length"]) for arm in arms[f"1 {name}"]] == [(0.0, 1)]
+    assert arms[f"1 {AS_USUAL}"][0]["setting"] == 0
+    chosen = judged[f"1 {CHOSEN}"]
+    assert chosen == judged[f"1 {chosen['of']['arms'][0]['loss']}"]
+    for of_key in judged.values():
+        assert set(of_key["decisions"]) == set(DECISIONS)
+        assert all(len(of_seeds) == 3 for of_seeds in of_key["decisions"].values())
 
 
-@pytest.mark.slow
-def test_the_command_prints_the_table_of_each_task(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_killed_run_trains_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TASKS, "small", SMALL)
+    arm = Arm(Regime(PLAIN, 0.01, Condition()), 0.02)
+    parts = Trials("small", Path(), tmp_path).trainings(arm, SMALL.seeds, members=4)
+    assert [part.seeds for part in parts] == [range(100, 102), range(102, 103)]
+    trials.finish("all", parts[:1])
+    trained: list[Training] = []
+    monkeypatch.setattr(Training, "run", lambda training: trained.append(training))
+    trials.finish("all", parts)
+    assert trained == parts[1:]
+
+
+def test_tables_compare_with_as_many_models_and_the_same_decision(small: dict[str, Any]) -> None:
+    steps = steps_table([small])
+    assert [row[0] for row in steps.rows] == list(STEPS)
+    assert steps.rows[0][3].startswith("+0.0 %")
+    assert [row[0] for row in against_cross_entropy([small], 4, BY_COST).rows] == [UNIFORM, FLOORED]
+    plain = [row for row in task_table(small).rows if row[0] == PLAIN]
+    assert [row[6] for row in plain] == ["+0.00 [+0.00, +0.00]"] * 2
+    both = compare([small], Way(FLOORED, 4, BY_COST), Way(PLAIN, 4, BY_COST))
+    assert both is not None
+    means = [
+        np.mean([each[1] for each in small["judged"][f"4 {loss}"]["decisions"][BY_COST]]) for loss in (FLOORED, PLAIN)
+    ]
+    assert 1 - both.dangerous.value == pytest.approx(means[0] / means[1], rel=0.05)
+    assert "four cross entropies against one, by cost" in comparisons_table([small], CLAIMS, "").markdown()
+    assert compare([small], Way("focal loss", 1, LIKELY), Way(PLAIN, 1, LIKELY)) is None
+
+
+def test_kept_values_are_those_of_the_run(
+    small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_short(monkeypatch)
-    monkeypatch.setattr(sys, "argv", ["benchmark", "wine", "--out", str(tmp_path)])
-    main()
-    assert "| **`recommended`** " in capsys.readouterr().out
-    assert (tmp_path / "benchmark" / "results.md").is_file()
-    monkeypatch.setattr(sys, "argv", ["benchmark", "wine", "--method", "none:"])
-    with pytest.raises(SystemExit, match="2"):
-        main()
-    assert "path must read package.module:attribute" in capsys.readouterr().err
+    monkeypatch.setitem(TASKS, "small", SMALL)
+    save_values([small], tmp_path)
+    [kept] = saved_results(tmp_path)
+    for key, of_key in small["judged"].items():
+        for decision, of_seeds in of_key["decisions"].items():
+            saved = kept["judged"][key]["decisions"][decision]
+            assert np.array(saved) == pytest.approx(np.array(of_seeds), abs=1e-5)
+    columns = packed([[0.5, 0.25, 0.125, 0.75]])
+    assert columns == {"accuracy": [50000], "dangerous": [25000], "cost": [12500], "coverage": [75000]}
+    assert unpacked(packed([[0.5, 0.25, 0.25, 1.0]])) == [[0.5, 0.25, 0.25, 1.0]]
 
 
-def test_other_settings_are_trained_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_short(monkeypatch)
-    run = Run(WINE, "cross entropy", 0, 0, Path(), tmp_path)
-    assert not run.is_done()
-    train_and_keep(run)
-    assert run.is_done()
-    monkeypatch.setitem(runs.TASKS, WINE, replace(runs.TASKS[WINE], steps=31))
-    assert not run.is_done()
+def test_decisions_are_judged_by_hand() -> None:
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.randint(0, 3, (2, 4000), generator=generator)
+    logits = 2 * torch.eye(3)[labels] + torch.randn(2, 4000, 3, generator=generator)
+    outcome = Outcome(logits[0], labels[0], logits[1], labels[1])
+    likely, by_cost, cheapest, referring = judge(outcome, CONCERN, 0.02)
+    decision, target = logits[1].argmax(dim=1), labels[1]
+    is_dangerous = (decision != target) & ((decision == 2) | (target == 2))
+    right, dangerous = (each.double().mean().item() for each in (decision == target, is_dangerous))
+    assert likely == pytest.approx((right, dangerous, dangerous + 0.5 * (1 - right - dangerous), 1.0))
+    assert cheapest.cost < likely.cost + 0.002
+    assert by_cost.dangerous < likely.dangerous
+    assert by_cost.accuracy > likely.accuracy - 0.01
+    assert referring.dangerous < 0.025
+    assert 0.3 < referring.coverage < 1
+    few = Outcome(logits[0, :50], labels[0, :50], logits[1], labels[1])
+    assert judge(few, CONCERN, 0.001)[3] == (0.0, 0.0, 0.0, 0.0)
 
 
-def test_the_same_seed_gives_the_same_outcome(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_short(monkeypatch)
-    for name in TRIED:
-        outcomes = []
-        for folder in "ab":
-            run = Run(WINE, name, 1, 3, Path(), tmp_path / folder)
-            train_and_keep(run)
-            outcomes.append(outcome_of(run))
-        assert all(torch.equal(*each) for each in zip(*outcomes, strict=True))
+def test_costs_of_rows_decide_and_count() -> None:
+    generator = torch.Generator().manual_seed(1)
+    labels = torch.randint(0, 2, (2, 3000), generator=generator)
+    logits = torch.eye(2)[labels] + torch.randn(2, 3000, 2, generator=generator)
+    outcome = Outcome(logits[0], labels[0], logits[1], labels[1])
+    costs = 0.1 + torch.rand(3000, 2, generator=generator) ** 3
+    concern = ConcernSpec(2, releases=[[0, 1]], factor=0.5)
+    likely, by_cost, *_ = judge(outcome, concern, 0.2, costs)
+    wrong = logits[1].argmax(dim=1) != labels[1]
+    paid = costs.gather(1, labels[1].unsqueeze(1)).squeeze(1) * wrong / costs.mean()
+    assert likely.cost == pytest.approx(paid.mean().item(), rel=1e-5)
+    assert by_cost.cost < 0.9 * likely.cost
 
 
-def test_nothing_is_chosen_by_test_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_short(monkeypatch)
-    trials = Trials(WINE, Path(), tmp_path)
-    for runs_of in (trials.tuning, trials.choosing):
-        for run in runs_of():
-            if not run.is_done():
-                train_and_keep(run)
-    before = choose(trials)
-    original = runs.outcome_of
-
-    def spoilt(run: Run) -> runs.Outcome:
-        outcome = original(run)
-        return outcome._replace(test=-outcome.test, test_labels=outcome.test_labels.flip(0))
-
-    monkeypatch.setattr(judging, "outcome_of", spoilt)
-    assert choose(trials) == before
+def test_the_page_is_that_of_the_kept_values() -> None:
+    kept = list(saved_results(KEPT))
+    assert len(kept) >= 4
+    page = (KEPT / "results.md").read_text(encoding="utf-8")
+    assert page == page_of(kept), "python -m examples.benchmark.results writes it"
 
 
-def test_validation_samples_test_nothing_and_train_nothing() -> None:
-    parts = TASKS["digits, MLP"].parts(Path(), 5)
-    rows = torch.cat([split.inputs.flatten(1) for split in parts])
-    assert len(rows) == 1797
-    assert [len(split.labels) for split in parts] == [629, 809, 359]
-    again = TASKS["digits, MLP"].parts(Path(), 5)
-    assert all(torch.equal(one.inputs, other.inputs) for one, other in zip(parts, again, strict=True))
+def test_the_command_prints_tables_and_writes_the_page(
+    small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(TASKS, "small", SMALL)
+    monkeypatch.setattr(command, "result_of", lambda _: small)
+    (tmp_path / "benchmark").mkdir()
+    monkeypatch.setattr(sys, "argv", ["benchmark", "small", "--out", str(tmp_path)])
+    threads = torch.get_num_threads()
+    command.main()
+    torch.set_num_threads(threads)
+    assert FLOORED in capsys.readouterr().out
+    assert "## What each step adds" in (tmp_path / "benchmark" / "results.md").read_text(encoding="utf-8")
+    assert json.loads((tmp_path / "benchmark" / "small.json").read_text(encoding="utf-8"))["task"] == "small"
 
 
-def test_the_probabilities_of_the_simulated_task_are_calibrated() -> None:
-    test = simulated(Path()).test
-    probs = simulated_probs(test.inputs)
-    right = probs.argmax(dim=1) == test.labels
-    for low, high in ((0.3, 0.6), (0.6, 0.9), (0.9, 1.0)):
-        sure = (probs.amax(dim=1) > low) & (probs.amax(dim=1) <= high)
-        assert right[sure].double().mean().item() == pytest.approx(probs.amax(dim=1)[sure].mean().item(), abs=0.03)
+def test_unknown_tasks_are_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert tasks_of(["penbased"]) == ["penbased, MLP, random list 1", "penbased, MLP, random list 2"]
+    monkeypatch.setattr(sys, "argv", ["benchmark", "nonsense"])
+    with pytest.raises(SystemExit):
+        command.main()
+    assert "nonsense" in capsys.readouterr().err
 
 
-def test_no_model_is_better_than_the_true_probabilities(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name = "simulated, MLP"
-    task = replace(TASKS[name], seeds=range(100, 101), steps=200)
-    for module in (judging, runs):
-        monkeypatch.setattr(module, "TASKS", {name: task})
-    trials, arm = Trials(name, Path(), tmp_path), Arm("cross entropy", 0)
-    train_and_keep(trials.run(arm, 100))
-    ours, best = judging._line(trials, [arm]), judging._bayes_line(trials)
-    costs = [[Measure(*each).dangerous + 0.5 * (1 - each.accuracy) for each in line] for line in (ours, best)]
-    assert min(costs[1]) < min(costs[0])
-    assert np.mean([each.accuracy for each in best]) > np.mean([each.accuracy for each in ours])
-
-
-@pytest.mark.parametrize("name", ["digits, random forest", "digits, boosting"])
-def test_trees_are_judged_by_their_probabilities(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sklearn.tree import DecisionTreeClassifier
-
-    def tree(leaf: float, seed: int) -> DecisionTreeClassifier:
-        return DecisionTreeClassifier(min_samples_leaf=int(leaf), random_state=seed)
-
-    monkeypatch.setitem(TASKS, name, replace(TASKS[name], estimator=tree))
-    run = Run(name, "trees, weights by cost", 0, 0, Path(), tmp_path)
-    train_and_keep(run)
-    outcome = outcome_of(run)
-    assert outcome.test.isfinite().all()
-    assert (outcome.test.argmax(dim=1) == outcome.test_labels).double().mean() > 0.6
+def test_results_are_copied_and_written_by_one_command(
+    small: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TASKS, "small", SMALL)
+    new, kept = tmp_path / "new", tmp_path / "kept"
+    new.mkdir()
+    kept.mkdir()
+    save_values([small], new)
+    monkeypatch.setattr(results, "KEPT", kept)
+    monkeypatch.setattr(sys, "argv", ["results", str(new)])
+    results.main()
+    assert (kept / "small.json").read_text() == (new / "small.json").read_text()
+    assert "## small" in (kept / "results.md").read_text()

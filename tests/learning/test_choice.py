@@ -7,7 +7,6 @@ import torch
 from sklearn.metrics import log_loss
 from torch import Tensor
 
-from examples.benchmark.judging import pooled
 from mpcs_torch import ConcernSpec
 from mpcs_torch.learning.choice import (
     FACTORS,
@@ -60,16 +59,6 @@ def test_counts_are_changes_against_the_most_probable_class_of_the_first_model()
     assert torch.equal(options.counted[place, RIGHT], gain)
     harm = HARM_MATRIX[target, after] - HARM_MATRIX[target, before]
     assert torch.equal(options.counted[place, HARM], harm)
-
-
-def test_pooled_options_are_those_of_all_samples() -> None:
-    parts = [options_of(list(sample(300, seed)[1:]), sample(300, seed)[0], HARM_MATRIX) for seed in (1, 2)]
-    options = pooled(parts)
-    assert options.counted.shape[2] == 600
-    assert options.scores.shape == (2, 600)
-    found = [each.estimates() for each in parts]
-    for place, estimate in enumerate(options.estimates()):
-        assert estimate[HARM] == pytest.approx((found[0][place][HARM] + found[1][place][HARM]) / 2)
 
 
 def test_the_score_is_that_of_scikit_learn_for_the_class_and_for_no_harm() -> None:

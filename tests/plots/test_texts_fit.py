@@ -11,7 +11,6 @@ import torch
 from matplotlib.figure import Figure
 
 import mpcs_torch.plots
-from examples.benchmark.figures import frontier_figure, summary_figure
 from mpcs_torch import OperatingPoint
 from mpcs_torch.functional import detection_curve, risk_coverage_curve
 from mpcs_torch.functional.detection.errors import ErrorRates
@@ -75,12 +74,6 @@ def embedding(size: int, is_long: bool) -> Figure:
 def effects(size: int, is_long: bool) -> dict[str, tuple[tuple[float, float, float], tuple[float, float, float]]]:
     every = enumerate(names(size, is_long=is_long))
     return {name: ((0.001 - n / 9000, -0.01, 0.02), (n / size, n / size - 0.1, n / size + 0.1)) for n, name in every}
-
-
-def benchmarked(size: int, is_long: bool) -> Figure:
-    lines = {name: [(0.0, 0.0), (-0.002, -0.3)] for name in names(3, is_long=is_long)}
-    curves = {name: ([0.5, 1.0], [0.0, 0.02]) for name in names(4, is_long=is_long)}
-    return frontier_figure(effects(size, is_long), lines, curves, title=LONG * is_long, limit=0.005)
 
 
 def trend(size: int, is_long: bool) -> Figure:
@@ -155,13 +148,11 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     reliability: [(ONE, reliability_of)],
     embedding_figure: [(CLASSES, embedding)],
     samples_figure: [((2, 12), thumbnails)],
-    frontier_figure: [((2, 26), benchmarked)],
     forest_figure: [
         ((1, 14), lambda size, is_long: forest_figure(effects(size, is_long=is_long), ["errors, %", "points"])),
         ((1, 3, 40), conditions),
     ],
     result_figure: [((1, 2, 7), results), ((12, 40), by_group)],
-    summary_figure: [((2, 26), lambda size, is_long: summary_figure(effects(size, is_long=is_long)))],
     metric_trend: [(SYSTEMS, trend)],
     paired_counts: [((2, 30), paired)],
     risk_coverage_figure: [(SYSTEMS, referral)],
@@ -177,7 +168,7 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
 
 def every_figure() -> Iterator[tuple[str, Callable[..., Figure]]]:
     plots = [f"mpcs_torch.plots.{module.name}" for module in pkgutil.iter_modules(mpcs_torch.plots.__path__)]
-    for module in (*plots, "examples.benchmark.figures"):
+    for module in plots:
         loaded = importlib.import_module(module)
         for name, function in inspect.getmembers(loaded, inspect.isfunction):
             is_public = (
