@@ -23,8 +23,8 @@ def test_a_result_answers_for_models_and_groups() -> None:
     result = evaluate(MODELS, TARGET, concern=CONCERN, groups={"site": SITES}, clusters=PATIENTS)
     rows = torch.arange(240) % 3 == 1
     alone = evaluate(SECOND[rows], TARGET[rows], concern=CONCERN, clusters=PATIENTS[rows])
-    for name, value in alone.first.values.items():
-        assert result.value(name, "B", ("site", "s1")) == pytest.approx(value), name
+    for name in result.scores("B", ("site", "s1")).values:
+        assert result.value(name, "B", ("site", "s1")) == pytest.approx(alone.value(name)), name
         interval = alone.interval(name)
         assert result.interval(name, "B", ("site", "s1")) == (None if interval is None else pytest.approx(interval))
     assert len(result.comparisons) == 4
@@ -32,7 +32,10 @@ def test_a_result_answers_for_models_and_groups() -> None:
     json.dumps(result.to_dict())
     frame = result.to_frame()
     classes, comparisons = 2 * len(result.models["A"].by_class()), len(result.comparisons)
-    assert len(frame) == 8 * len(alone.first.values) + classes + comparisons
+    assert (
+        len(frame)
+        == 2 * len(alone.first.values) + 6 * len(result.scores("B", ("site", "s1")).values) + classes + comparisons
+    )
     differences = frame[frame.column == "difference"]
     assert list(differences.value) == [row.paired.difference for row in result.comparisons]
     assert list(differences.p_value) == [row.paired.p_value for row in result.comparisons]

@@ -28,7 +28,10 @@ def assert_same(scores: Scores, others: Scores) -> None:
         assert type(value) is type(others.values[name]), name
         ends, expected = scores.intervals.get(name, (nan, nan)), others.intervals.get(name, (nan, nan))
         assert ends == pytest.approx(expected, nan_ok=True), name
-    assert scores.without_interval == others.without_interval
+    reasons = {name: reason for name, reason in others.without_interval.items() if name in scores.values}
+    assert scores.without_interval == reasons
+    of_histograms = {name for name in others.values if name.startswith(("measured_", "calibration_slope"))}
+    assert others.values.keys() - scores.values.keys() <= of_histograms, "which groups have only if they are named"
 
 
 @settings(max_examples=8)
