@@ -14,7 +14,7 @@ from mpcs_torch.functional.quality.roc_area import Misranked, RankedRows, RocAre
 
 NOT_REQUESTED = "intervals were not requested"
 NO_VALUE = "the metric has no value"
-FEW_DECIDE = "few rows decide about it, so rare ones may be missing here"
+FEW_DECIDE = "too few rows determine it, so rows that would change it much may be missing here"
 MIN_EFFECTIVE = 40
 """The minimum effective number of rows for the interval of a mean over classes."""
 

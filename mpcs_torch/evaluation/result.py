@@ -26,6 +26,7 @@ ABOUT_GROUPS = (
 MORE = "--all, or result.to_frame(), shows them"
 MAX_CLASS_ROWS = 20
 """The maximum number of rows of tables of classes that texts show unless everything is asked for."""
+ABOUT_MANY_CLASSES = "There is no table of so many classes: --json, or to_frame(), has the rates of each."
 ABOUT_CLASSES = "Tables of {} classes: --all, or print(result.first.class_table()), shows them."
 MAX_LINES = 18
 """The maximum number of table rows that a notebook or a console shows at first."""
@@ -208,6 +209,13 @@ class Result(Generic[ScoresT]):
         rows = [[name, *(_cell(scores, name) for scores in self.models.values())] for name in names]
         return Table(["metric", *self.models], rows)
 
+    def _about_hidden(self, shown: Collection[str]) -> str:
+        """Return a sentence on the metrics that are not shown."""
+        hidden = [entry for entry in self.first.entries if entry.name not in shown]
+        families = [family for family in by_family(hidden) if family != "detectors"]
+        of = f" of {', '.join(families)}" if families else ""
+        return f"{len(hidden)} more metrics{of}: {MORE}."
+
     def _explained(self, names: Sequence[str]) -> Table:
         """Return the table of some metrics; for one model, with a column that says what each metric is."""
         table = self.table(names)
@@ -257,7 +265,7 @@ class Result(Generic[ScoresT]):
             for family, table in self.sections().items():
                 parts += [f"Metrics: {family}", table] if family else [table]
         else:
-            parts += [self._explained(shown), f"{len(self.first.entries) - len(shown)} more metrics: {MORE}."]
+            parts += [self._explained(shown), self._about_hidden(shown)]
         if self.over_costs is not None:
             parts += [self.over_costs.table(), printable(" ".join([ABOUT_RANGES, *self.over_costs.sentences()]))]
         parts += map(printable, self.all_notes(shown))
@@ -267,6 +275,8 @@ class Result(Generic[ScoresT]):
             if many and not everything:
                 of_classes = [ABOUT_CLASSES.format(len(many[-1].rows))]
             parts += of_classes
+            if not of_classes and len(self.models) == 1 and scores.by_class():
+                parts.append(ABOUT_MANY_CLASSES)
         if self.comparisons:
             rows, others = leading(self.comparisons)
             parts.append(comparison_table(rows))

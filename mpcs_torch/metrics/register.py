@@ -503,13 +503,13 @@ ENTRIES: tuple[MetricEntry, ...] = (
     _calibration(
         "overconfidence",
         Overconfidence,
-        computes="mean probability of the decision, minus accuracy",
+        computes="mean probability of the decision, minus accuracy; below 0: too unsure",
         screen=7,
     ),
     _probabilities(
         "mpcs",
         MetaPatternConcernScore,
-        computes="Meta Pattern Concern Score: unsure and wrong confidences, in nats, 0 is perfect",
+        computes="Meta Pattern Concern Score: mean penalty of unsure and wrong confidences, 0 is best",
         screen=8,
         group_rank=1,
         in_group_tables=True,
@@ -525,7 +525,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
     _concern(
         "expected_concern",
         ExpectedConcern,
-        computes="mean cost of decisions, relative to the best constant class",
+        computes="mean cost of decisions, divided by that of the best constant class",
         screen=1,
         in_group_tables=True,
         compared_as="expected concern",
