@@ -91,10 +91,15 @@ class Labels(NamedTuple):
 
     def add_up(self, terms: Sequence[Term], bins: Bins | None = None) -> Tensor:
         """Return the sums of all terms, one after the other, in one vector (K,), or in (B, K) with B bins."""
+        if bins is None and all(term.width is None for term in terms):
+            return torch.stack([self._weighted(term).sum() for term in terms])  # faster than to join vectors
         return torch.cat([self._sum(term, bins) for term in terms], dim=-1)
 
+    def _weighted(self, term: Term) -> Tensor:
+        return self.weight if term.number is None else self.weighted(term.number)
+
     def _sum(self, term: Term, bins: Bins | None) -> Tensor:
-        weighted = self.weight if term.number is None else self.weighted(term.number)
+        weighted = self._weighted(term)
         if term.place is None or term.width is None:
             return weighted.sum().unsqueeze(0) if bins is None else bins.sum(weighted).unsqueeze(1)
         if bins is None:
