@@ -15,11 +15,9 @@ import torch
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation import Result, model_sums
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, PredictionsError, ReadOptions
 from mpcs_torch.functional import clopper_pearson, dangerous_errors, mcnemar_test
 from mpcs_torch.metrics.register import BY_NAME
-from tests.evaluation.files.alone import score
 from tests.evaluation.means import MEANS
 from tests.metrics.batches import random_batch
 
@@ -198,17 +196,28 @@ def test_what_says_the_same_without_a_concern_is_not_compared_twice(tmp_path: Pa
     assert none.notes[-1] not in named.notes
 
 
+MEASURED_PROBABILITIES = [
+    "measured_decisiveness",
+    "measured_geometric_accuracy",
+    "measured_robustness",
+    "calibration_slope",
+]
+"""The metrics of a histogram of a group's rows, which must be asked for."""
+
+
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_groups_have_the_metrics_of_their_rows_alone(tmp_path: Path, suffix: str) -> None:
+@pytest.mark.parametrize("metrics", [None, ["accuracy", *MEASURED_PROBABILITIES]])
+def test_groups_have_the_metrics_of_their_rows_alone(tmp_path: Path, suffix: str, metrics: list[str] | None) -> None:
     paths = [write(tmp_path / f"A.{suffix}", FIRST, site=SITES), write(tmp_path / "B.npz", SECOND)]
-    found = measured(paths, by=["site"], intervals=False)
+    found = measured(paths, by=["site"], intervals=False, metrics=metrics)
     assert [(groups.model, groups.column) for groups in found.groups] == [("A", "site"), ("B", "site")]
     for groups, probs in zip(found.groups, (FIRST, SECOND), strict=True):
         assert {name: own.rows for name, own in groups.groups.items()} == {"s0": 80, "s1": 80, "s2": 80}
         for place in range(3):
             only = write(tmp_path / "only.npz", probs[place::3], TARGET[place::3])
-            alone = score(Predictions(only, class_names=NAMES), CONCERN).values
-            assert groups.groups[f"s{place}"].values == pytest.approx(alone, nan_ok=True)
+            alone = measured([only], metrics=metrics).first.values
+            expected = {name: alone[name] for name in alone if metrics or name not in MEASURED_PROBABILITIES}
+            assert groups.groups[f"s{place}"].values == pytest.approx(expected, nan_ok=True)
 
 
 def test_groups_are_summarized_and_the_worst_come_first(tmp_path: Path) -> None:
