@@ -19,6 +19,7 @@ COMPARED = ["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"]
 CLASSES = ["class", "samples", "precision", "recall", "specificity", "error rate"]
 CLUSTERED = [*CLASSES[:2], "patients", *CLASSES[2:]]
 DETECTOR = ["metric", "value", "95 %", "threshold", "miss rate, %", "false-alarm rate, %"]
+OF_ROWS = re.compile(r" \((\d+) of (\d+)\)")
 SUMMARIES = ("worst", "mean of groups", "spread")
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.25\n"
 
@@ -55,11 +56,15 @@ def detectors(tmp_path: Path) -> list[Path]:
     return paths
 
 
-def told(capsys: pytest.CaptureFixture[str], page: Path, *arguments: object) -> tuple[Any, list[PageTable], Page]:
-    """Return what a command tells as JSON, and the tables that it prints and writes to a page."""
+def json_of(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
     capsys.readouterr()
     assert run(*map(str, arguments), "--json") == 0
-    plain = json.loads(capsys.readouterr().out)
+    return json.loads(capsys.readouterr().out)
+
+
+def told(capsys: pytest.CaptureFixture[str], page: Path, *arguments: object) -> tuple[Any, list[PageTable], Page]:
+    """Return what a command tells as JSON, and the tables that it prints and writes to a page."""
+    plain = json_of(capsys, *arguments)
     assert run(*map(str, arguments), "--html", page) == 0
     read = Page(page)
     return plain, [*printed_tables(capsys.readouterr().out), *read.tables], read
@@ -148,10 +153,14 @@ def check_score(table: PageTable, plain: Any) -> None:
     elif table.header[0] == "metric":
         several = len(models) > 1
         for name, *cells in table.rows:
-            for scores, cell in zip(models.values(), cells if several else [" ".join(cells)], strict=True):
+            shown = cells[: len(models)] if several else [" ".join(cells[:2])]  # what a metric is may follow
+            for scores, cell in zip(models.values(), shown, strict=True):
                 interval = scores.get("intervals", {}).get(name, ())
-                assert shows(cell, scores["metrics"][name], *interval), name
-        assert table.header[1:] == (list(models) if several else ["value", "95 %"])
+                for count, rows in OF_ROWS.findall(cell):
+                    assert (int(count), int(rows)) == (scores["metrics"]["dangerous"], plain["rows"]), name
+                assert shows(OF_ROWS.sub("", cell), scores["metrics"][name], *interval), name
+        columns = list(models) if several else ["value", "95 %"]
+        assert table.header[1 : 1 + len(columns)] == columns
     else:
         [groups] = [each for each in plain["groups"] if re.search(rf"(^|: ){re.escape(each['model'])},", table.caption)]
         check_groups(table, groups, ["rows"], {"rows": plain["rows"], **models[groups["model"]]})
@@ -168,7 +177,12 @@ def test_scores_are_shown_under_their_names(
 ) -> None:
     concern = ("--concern", tmp_path / "concern.yaml", "--by", "site")
     arguments = ("score", *predictions[:number], *concern, *options)
-    plain, tables, page = told(capsys, tmp_path / "r.html", *arguments)
+    assert run(*map(str, arguments)) == 0
+    first_screen = printed_tables(capsys.readouterr().out)
+    of_arguments = json_of(capsys, *arguments)
+    for table in first_screen:
+        check_score(table, of_arguments)
+    plain, tables, page = told(capsys, tmp_path / "r.html", *arguments, "--all")
     models = plain.get("models", {"one.csv": plain})
     headers = [table.header for table in tables]
     assert headers.count(CLUSTERED if options else CLASSES) == (2 if number == 1 else 0)
