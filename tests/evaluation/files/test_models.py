@@ -131,7 +131,10 @@ def test_every_number_has_an_interval_or_a_reason(tmp_path: Path) -> None:
         bare = BARE | ({"destructive_rate"} if concern is None else set())
         found = measured(paths[:number], concern, cluster=cluster, by=["site"])
         for scores in (*found.models.values(), *found.groups[0].groups.values()):
-            assert {*scores.values} - {*scores.intervals} == bare & {*scores.values} == {*scores.without_interval}
+            without = {*scores.values} - {*scores.intervals}
+            assert without == {*scores.without_interval}
+            few = {"auroc"} & without if cluster else set()  # 20 patients may be too few for a mean over classes
+            assert without - few == bare & {*scores.values}
 
 
 def grouped_like_their_rows(
