@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 POINTS = ("0.5", "0.01", "0.001")
 
 
-@options.shared(*options.OF_TRIALS, "by", "cluster", *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
+@options.shared(*options.OF_TRIALS, "by", "cluster", *options.OF_UNITS, *options.PRINTING)
 def detect(
     scores: Annotated[list[Path], options.file_argument("SCORES...")],
     reading: ReadOptions,
