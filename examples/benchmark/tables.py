@@ -49,7 +49,7 @@ STEPS = {
     "+ four models": Way(PLAIN, 4, BY_COST),
     "+ a margin with a floor": Way(FLOORED, 4, BY_COST),
 }
-"""What is added step by step."""
+"""The steps, each added to those before."""
 CLAIMS = {
     "one margin with a floor, by cost, against cross entropy as usual, by its most probable class": (
         Way(FLOORED, 1, BY_COST),

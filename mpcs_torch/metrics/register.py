@@ -84,7 +84,7 @@ class MetricEntry:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The settings, without those that the data and the kind of input determine."""
     computes: str = ""
-    """What the metric computes, in a few words."""
+    """A description of the value in a few words."""
     key: str | None = None
     """The key of the value in the dictionary that the metric computes; None if it computes a tensor."""
     is_count: bool = False

@@ -40,7 +40,7 @@ class WeightedSum(NamedTuple):
 
 
 class Term(NamedTuple):
-    """What each of M samples adds to some sums: one number, which is multiplied by its weight, at one place."""
+    """The terms that M samples add to some sums: a number of each sample, times its weight, at one place."""
 
     width: int | None = None
     """The number of sums; None for one sum, as a scalar."""

@@ -12,7 +12,7 @@ from mpcs_torch.functional.measure import Direction
 
 
 class RankedRows(NamedTuple):
-    """What a measure of ranks keeps of N rows."""
+    """The columns that a measure of ranks keeps of N rows."""
 
     scores: Tensor
     """(N, S): the score of each row for each class or group of classes."""
