@@ -31,7 +31,7 @@ def whole_outputs(name: str, folder: Path) -> dict[str, set[bytes]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("kills", [20, pytest.param(250, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("kills", [20, pytest.param(270, marks=pytest.mark.exhaustive)])
 def test_a_killed_command_leaves_the_old_output_or_the_whole_new_one(name: str, kills: int, tmp_path: Path) -> None:
     reference, folder = tmp_path / "reference", tmp_path / "out"
     reference.mkdir()
