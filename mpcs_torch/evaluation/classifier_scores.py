@@ -24,7 +24,7 @@ from mpcs_torch.evaluation.outcomes import (
 )
 from mpcs_torch.evaluation.scores import Measured, Scores, interval_text, undefined_reason
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.comparison.significance import Direction
+from mpcs_torch.functional.measure import Direction
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
 from mpcs_torch.functional.probability.scores import ProbabilityMeans
 from mpcs_torch.tables import Table, in_digits, in_table

@@ -45,6 +45,8 @@ ABOUT_DIFFERENCES = (
 ClassEnds = Callable[[ClassCounts, "Units"], Tensor]
 Reason = str
 """The type of a sentence on why there is no interval."""
+NO_VALUE: Reason = "the metric has no value"
+NOT_REQUESTED: Reason = "intervals were not requested"
 
 
 class Units(NamedTuple):
@@ -98,7 +100,7 @@ def metric_interval(
     whole = total_sums(bins, units)
     value = measure.value(whole).item()
     if not isfinite(value):
-        return "the metric has no value"
+        return NO_VALUE
     if measure.interval_rule == "bounded":
         return _bounded(measure, bins, whole, units)
     if isinstance(bins, ClassCounts) and measure.averaged_classes(bins) is not None and _has_rare_rates(bins, units):

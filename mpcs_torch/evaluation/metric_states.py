@@ -17,7 +17,7 @@ from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim
 
 from mpcs_torch.evaluation.any_metric_jackknife import FOLDS, LeftOut
 from mpcs_torch.evaluation.bins import in_bits
-from mpcs_torch.evaluation.intervals import MIN_UNITS
+from mpcs_torch.evaluation.intervals import MIN_UNITS, NOT_REQUESTED
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.metrics.base import SumMetric
 
@@ -44,7 +44,7 @@ class BinnedStates:
         self, metric: Metric, *, bits: int = BITS, parts: Mapping[int, Mapping[str, Any]] = MappingProxyType({})
     ) -> None:
         self.metric = metric
-        self.reason = "" if bits else "intervals were not requested"
+        self.reason = "" if bits else NOT_REQUESTED
         """The reason why the value without some parts cannot be computed; empty if it can."""
         joins = state_joins(metric)
         if not metric._defaults:

@@ -7,13 +7,11 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.influences import Influences, area_interval, difference, roc_area
-from mpcs_torch.evaluation.intervals import Reason
+from mpcs_torch.evaluation.intervals import NO_VALUE, NOT_REQUESTED, Reason
 from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.quality.roc_area import Misranked, RankedRows, RocArea
 
-NOT_REQUESTED = "intervals were not requested"
-NO_VALUE = "the metric has no value"
 FEW_DECIDE = "too few rows determine it, so rows that would change it much may be missing here"
 MIN_EFFECTIVE = 40
 """The minimum effective number of rows for the interval of a mean over classes."""

@@ -7,9 +7,10 @@ from math import inf, isfinite, isinf, isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpcs_torch.errors import shown
+from mpcs_torch.evaluation.intervals import NOT_REQUESTED
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+from mpcs_torch.functional.measure import Direction
 from mpcs_torch.tables import Table, in_digits, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
@@ -92,7 +93,7 @@ class Scores:
         """Return the value of a metric, or of the rate of a class, with its interval; None if it was not measured."""
         if metric not in self.values:
             return self.by_class().get(metric)
-        reason = self.undefined().get(metric) or self.without_interval.get(metric, "intervals were not requested")
+        reason = self.undefined().get(metric) or self.without_interval.get(metric, NOT_REQUESTED)
         return self.values[metric], self.intervals.get(metric), reason
 
     def value_range(self, metric: str) -> tuple[float, float] | None:  # noqa: ARG002  # for classifiers

@@ -8,9 +8,9 @@ from operator import le
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpcs_torch.errors import MpcsError, quoted, require
-from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.inputs.confidence import LEVEL
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
+from mpcs_torch.functional.measure import Direction
 from mpcs_torch.tables import Table, in_table
 
 if TYPE_CHECKING:

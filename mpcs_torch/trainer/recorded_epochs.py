@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from mpcs_torch.errors import MpcsError, has_control, printable, quoted, shown
-from mpcs_torch.functional.comparison.significance import Direction
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT, LEVEL
+from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.checkpoint_files import MANIFEST, Manifest, SavedEpoch, damaged

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import MpcsError, quoted, shown
-from mpcs_torch.functional.comparison.significance import Direction
+from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.atomic_files import open_lines, replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import read_text

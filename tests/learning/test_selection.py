@@ -11,7 +11,7 @@ from scipy.stats import binomtest, chi2
 from torchmetrics.classification import MulticlassAccuracy
 
 from mpcs_torch import MetaPatternConcernScore
-from mpcs_torch.functional.comparison.significance import Direction
+from mpcs_torch.functional.measure import Direction
 from mpcs_torch.learning.selection import (
     INDISTINGUISHABLE,
     Contenders,

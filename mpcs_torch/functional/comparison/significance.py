@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import isfinite
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -112,10 +112,6 @@ class PairedDifference(NamedTuple):
     """The upper end of the interval of the difference."""
     p_value: float
     """The two-sided p-value, in [0, 1]."""
-
-
-Direction = Literal["min", "max"]
-"""Whether lower ("min") or higher ("max") values are better."""
 
 
 class ComparedBy(NamedTuple):

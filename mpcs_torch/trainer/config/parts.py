@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from mpcs_torch.errors import MpcsError, quoted, shown
-from mpcs_torch.functional.comparison.significance import Direction
+from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.metrics.register import COLUMNS, MetricEntry, Takes, entry_of_path
 

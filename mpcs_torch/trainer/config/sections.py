@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from mpcs_torch.concern import ConcernSpec, load_concern
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, shown
-from mpcs_torch.functional.comparison.significance import Direction
+from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import Limit, SelectionRule
 from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS
