@@ -22,7 +22,6 @@ from mpcs_torch.io import atomic_files as files
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, Recommendation, SelectionRule, checkpoint_files
 from mpcs_torch.monitoring.watch import Watch
 from mpcs_torch.report.monitor import write_monitor_report
-from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config import trusted_code
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.recommended import write_choice
@@ -110,7 +109,7 @@ WHOLE_FILES: Mapping[str, Write] = {
         folder / "rule.pt", overwrite=True
     ),
     "choice of the recipe": lambda folder, number: write_choice(
-        Recommendation("plain", DecisionRule(ConcernSpec(2), calibration=None), number / 10, "why", Table([], [])),
+        Recommendation("plain", DecisionRule(ConcernSpec(2), calibration=None), number / 10, (), (), 0.0),
         folder,
     ),
     "concern": lambda folder, number: save_concern(ConcernSpec(1 + number), folder / f"concern-{number}.yaml"),

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from examples.benchmark.losses import DANGEROUS, FLOORED, LOSSES, PLAIN, UNIFORM
-from examples.benchmark.measures import best_calibration, quietly
+from examples.benchmark.measures import calibrated_probs, quietly
 from examples.benchmark.training import Outcome, Training, file_name
 from examples.benchmark.trials import Arm, Trials, finish
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.decision import least_risk
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.learning import DecisionRule, Limit
-from mpcs_torch.learning.choice import Options, decide, harm_matrix
+from mpcs_torch.learning.choice import best_calibration, choose_factor, decide, harm_matrix
 from mpcs_torch.learning.recommended import average_logits
 
 MAX_ACCURACY_LOSS = 0.0005
@@ -108,15 +108,17 @@ def judge(outcome: Outcome, concern: ConcernSpec, limit: float, row_costs: Tenso
     With the costs (N, C) of an error for each true class of a row, a decision by cost is one by the costs of its row.
     """
     harm = harm_matrix(concern)
-    calibration = best_calibration(outcome.validation, outcome.validation_labels, harm)
-    test_probs = calibration.probs(outcome.validation, outcome.validation_labels, outcome.test)
+    labels = outcome.validation_labels
+    suited = best_calibration(outcome.validation, labels, harm)
+    test_probs = calibrated_probs(suited.method, outcome.validation, labels, outcome.test)
     if row_costs is None:
-        options = Options.from_probs([calibration.validation], outcome.validation_labels, harm)
-        by_cost = decide(test_probs, harm, options.options[options.choose(MAX_ACCURACY_LOSS)].factor)
+        factor = choose_factor(suited.probs, labels, harm, MAX_ACCURACY_LOSS)
+        assert factor is not None  # the first one is always admissible
+        by_cost = decide(test_probs, harm, factor)
     else:
         by_cost = (test_probs * row_costs).argmax(dim=1)
-    rule = DecisionRule(concern, Limit(limit), calibration=calibration.method)
-    fitted = quietly(partial(rule.fit, outcome.validation, outcome.validation_labels))
+    rule = DecisionRule(concern, Limit(limit), calibration=suited.method)
+    fitted = quietly(partial(rule.fit, outcome.validation, labels))
     referring = torch.full_like(by_cost, REFERRED) if fitted is None else fitted(outcome.test)
     decisions = (outcome.test.argmax(dim=1), by_cost, least_risk(test_probs, _costs(concern)), referring)
     return [_judged(decision, outcome.test_labels, concern, row_costs) for decision in decisions]

@@ -18,11 +18,10 @@ from torch.nn.functional import normalize
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.learning.choice import harm_matrix
+from mpcs_torch.learning.recommended import FLOOR, FULL_MARGIN
 
 RAMP = (0.1, 0.6)
 """The shares of the steps between which a margin grows from 0 to its full value."""
-FLOOR, FULL_MARGIN = 0.5, 4.0
-"""Of the margin with a floor: the share of the margin for errors without harm, and the margin for the worst in nats."""
 
 
 class Problem(NamedTuple):

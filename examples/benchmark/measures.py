@@ -11,7 +11,6 @@ from torch import Tensor
 
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.functional.concern.limits import UnattainableLimitError
-from mpcs_torch.learning.choice import calibrated, calibration_for, log_score
 
 Values = NDArray[np.float64]
 """A value for each seed."""
@@ -26,33 +25,14 @@ class Effect(NamedTuple):
     high: float
 
 
-class Calibration(NamedTuple):
-    """The calibration of a model that is better by the log score of validation samples: by class, or for all."""
-
-    method: ScalingMethod
-    validation: Tensor
-    """Probabilities (N, C) of the validation samples, each calibrated by others."""
-    score: float
-    """The mean log score, lower is better."""
-
-    def probs(self, validation: Tensor, labels: Tensor, test: Tensor) -> Tensor:
-        """Return the probabilities of test samples by their logits (N, C), calibrated by validation samples."""
-        calibration = make_scaling(self.method, test.shape[1])
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # no error on validation data: nothing is changed
-            calibration.fit(validation, labels)
-        logits: Tensor = calibration(test.double())
-        return logits.softmax(dim=1)
-
-
-def best_calibration(logits: Tensor, labels: Tensor, harm: Tensor) -> Calibration:
-    """Return the best calibration of logits (N, C): margins may call for a bias of each class, few samples against."""
-    methods: set[ScalingMethod] = {"temperature", calibration_for(harm)}
-    tried = []
-    for method in sorted(methods):
-        probs = calibrated(logits, labels, method)
-        tried.append(Calibration(method, probs, log_score(probs, labels, harm).mean().item()))
-    return min(tried, key=lambda each: each.score)
+def calibrated_probs(method: ScalingMethod, validation: Tensor, labels: Tensor, test: Tensor) -> Tensor:
+    """Return the probabilities of test samples by their logits (N, C), calibrated by validation samples."""
+    calibration = make_scaling(method, test.shape[1])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no error on validation data: nothing is changed
+        calibration.fit(validation, labels)
+    logits: Tensor = calibration(test.double())
+    return logits.softmax(dim=1)
 
 
 def quietly(fit: Callable[[], Fitted]) -> Fitted | None:

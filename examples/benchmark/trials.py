@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 
 from examples.benchmark.fleets import Condition, Regime
 from examples.benchmark.losses import FLOORED, LOSSES, PLAIN, SMOOTHING
-from examples.benchmark.measures import best_calibration
 from examples.benchmark.tasks import TASKS, Task
 from examples.benchmark.training import Training
 from mpcs_torch.cli.console import counting_bar
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.learning.choice import harm_matrix
+from mpcs_torch.learning.choice import best_calibration, harm_matrix
 
 AS_USUAL = "cross entropy, as usual"
 """The arm without augmentation, with the plain number of steps and without label smoothing."""

@@ -10,7 +10,6 @@ from mpcs_torch.learning.decision_rule import DecisionFileError as DecisionFileE
 from mpcs_torch.learning.decision_rule import DecisionRule as DecisionRule
 from mpcs_torch.learning.decision_rule import UnfittedRuleWarning as UnfittedRuleWarning
 from mpcs_torch.learning.loss_modules import ConcernLoss as ConcernLoss
-from mpcs_torch.learning.loss_modules import ConcernLossScale as ConcernLossScale
 from mpcs_torch.learning.loss_modules import GeneralizedMeanLoss as GeneralizedMeanLoss
 from mpcs_torch.learning.loss_modules import MarginRamp as MarginRamp
 from mpcs_torch.learning.loss_modules import SoftF1Loss as SoftF1Loss
@@ -18,13 +17,11 @@ from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss as SoftmaxMarginL
 from mpcs_torch.learning.lr_scheduler import MPCSLR as MPCSLR
 from mpcs_torch.learning.recommended import Recipe as Recipe
 from mpcs_torch.learning.recommended import Recommendation as Recommendation
+from mpcs_torch.learning.recommended import average_logits as average_logits
 from mpcs_torch.learning.recommended import recommended as recommended
-from mpcs_torch.learning.recommended import with_averages as with_averages
 from mpcs_torch.learning.rule_limit import Limit as Limit
 from mpcs_torch.learning.rule_limit import RuleReport as RuleReport
 from mpcs_torch.learning.sample_size import LimitPlan as LimitPlan
-from mpcs_torch.learning.sample_size import PilotPlan as PilotPlan
-from mpcs_torch.learning.sample_size import plan_like as plan_like
 from mpcs_torch.learning.sample_size import plan_limit as plan_limit
 from mpcs_torch.learning.selection import SelectionRule as SelectionRule
 

@@ -1,6 +1,5 @@
-"""The recommended recipe: train a model with each of several losses, then choose a model and its decision costs."""
+"""The recommended recipe: train with two losses, then choose one and the costs to decide by, on validation samples."""
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
@@ -11,80 +10,140 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
-from mpcs_torch.functional.comparison.means import Mean, estimate_mean
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE
-from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
+from mpcs_torch.functional.comparison.means import estimate_mean
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.groups import group_codes
 from mpcs_torch.learning.choice import (
     CHANGES,
     FACTORS,
-    HARM,
-    RIGHT,
-    Options,
-    calibrated,
-    calibration_for,
-    choose_referring,
+    Calibrated,
+    FactorEffect,
+    best_calibration,
+    choose_factor,
+    decide,
+    effects_of_factors,
     harm_matrix,
+    softened,
     with_factor,
 )
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss
-from mpcs_torch.learning.rule_fit import checked_logits
+from mpcs_torch.learning.rule_fit import checked_logits, draw_calibration_units
 from mpcs_torch.learning.rule_limit import Limit, decision_values
 from mpcs_torch.tables import Table
 
 MAX_ACCURACY_LOSS = 0.005
-"""The largest allowed loss of accuracy, as a share of samples. Up to this loss, about one dangerous error is avoided
-for each correct decision that is lost; beyond this loss, only 0.4."""
-PLAIN = "plain"
-LOSSES = {PLAIN: (0.0, 0.0), "margin 2": (2.0, 0.0), "margin 4": (4.0, 0.0), "margin 2, smoothed": (2.0, 0.05)}
-"""The candidate losses by name: the margin in nats for the most harmful errors, and the label smoothing."""
+"""The largest loss of accuracy that decisions by cost may cause, as a share of samples."""
+PLAIN, MARGIN = "plain", "margin"
+"""The names of the two losses: cross entropy, and cross entropy with a margin for each error."""
+FULL_MARGIN, FLOOR = 4.0, 0.5
+"""The margin for the most harmful errors, in nats, and the share of it for harmless errors."""
 REFERRAL_LIMIT = Limit(0.005)
 """The default limit if samples may be referred."""
-HEADER = ("model", "decided by", "points of accuracy", "dangerous errors", "more in 10 000", "cost", "referred", "")
-COSTS, NOTHING_ELSE = "the costs of the concern", "no other option is expected to "
+
+Models = Tensor | Sequence[Tensor]
+"""The logits of one model, or of several models on the same samples."""
 
 
-class Way(NamedTuple):
-    """A row of the table `Recommendation.options`, as text: the results of deciding with one model and one factor."""
+class Change(NamedTuple):
+    """A change of a mean over samples, and its 95 % interval."""
 
-    model: str
-    by: str
-    gain: str
-    dangerous: str
-    more: str
-    cost: str
-    referred: str
-    verdict: str
+    value: float
+    low: float
+    high: float
+
+    def text(self, unit: float, digits: int) -> str:
+        """Return the change and its interval in units of 1 / ``unit``, as text."""
+        value, low, high = (f"{unit * each:+.{digits}f}" for each in self)
+        return f"{value} [{low}, {high}]"
+
+
+class Step(NamedTuple):
+    """A way to train and to decide, measured on the samples that chose it, and its changes from the step before."""
+
+    name: str
+    right: float
+    """The share of samples that are decided correctly."""
+    dangerous: float
+    """The share of samples that are dangerous errors."""
+    cost: float
+    """The mean cost of a sample, by the costs of the concern."""
+    referred: float
+    """The share of samples that are referred."""
+    more_right: Change | None
+    """The change in ``right``; None for the first step."""
+    more_dangerous: Change | None
+
+    def row(self) -> list[str]:
+        """Return the row of the table of steps."""
+        shares = [f"{100 * self.right:.2f} %", f"{1e4 * self.dangerous:.1f}", f"{self.cost:.4g}"]
+        changes = [
+            "" if self.more_dangerous is None else self.more_dangerous.text(1e4, 1),
+            "" if self.more_right is None else self.more_right.text(100, 2),
+        ]
+        return [self.name, *shares, f"{100 * self.referred:.1f} %", *changes]
+
+
+STEPS = ("", "correct", "dangerous in 10 000", "cost", "referred", "dangerous, change", "points of accuracy, change")
+EFFECTS = ("a harmless error costs", "points of accuracy", "harm in 10 000", "")
 
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The model that was chosen on validation samples, and its decision rule."""
+    """The loss that was chosen on validation samples, and the decision rule of its models."""
 
     name: str
-    """The name of the model: a key of `Recipe.losses`, or the name of another candidate."""
+    """The name of the chosen loss: a key of `Recipe.losses`, or the name of another candidate."""
     rule: DecisionRule
-    """The fitted decision rule, whose input is the logits of the chosen model."""
+    """The fitted decision rule. Its input is the logits of the chosen model, or `average_logits` of its models."""
     factor: float | None
     """The rule's cost of a harmless error, if the worst error costs 1; None if the rule uses the concern's costs."""
-    summary: str
-    """Two lines of text: the trade-off between accuracy and dangerous errors, and the choice. The 95 % intervals are
-    computed on the same validation samples as the choice."""
-    options: Table
-    """The accuracy, dangerous errors, cost and referrals of the plain model, of the chosen model with each factor, and
-    of each model with the chosen factor. With limits: of each option that was compared; the values are estimates."""
+    steps: tuple[Step, ...]
+    """What each step changes: deciding by cost, the loss, several models, and referrals. All are measured on the
+    samples that were given to `choose`, so measure the last step on others."""
+    effects: tuple[FactorEffect, ...]
+    """The changes that each factor lets expect for the chosen models; empty if the rule uses the concern's costs."""
+    max_accuracy_loss: float
+
+    def table(self) -> Table:
+        """Return the steps as a table."""
+        return Table(STEPS, [step.row() for step in self.steps])
+
+    def table_of_factors(self) -> Table:
+        """Return the expected changes by each factor as a table."""
+        rows = []
+        for effect in self.effects:
+            verdict = "chosen" if effect.factor == self.factor else ""
+            if effect.right < -self.max_accuracy_loss:
+                verdict = "costs more accuracy than allowed"
+            rows.append([f"{effect.factor:g}", f"{100 * effect.right:+.2f}", f"{1e4 * effect.harm:+.1f}", verdict])
+        return Table(EFFECTS, rows)
 
     def __str__(self) -> str:
-        return f"{self.summary}\n\n{self.options.markdown()}"
+        costs = "by the costs of the concern"
+        if self.factor is not None:
+            costs = f"by cost: a harmless error costs {self.factor:g}, the worst error 1"
+        lines = [
+            f"{self.name}, decided {costs}.",
+            f"\nEach step against the one before, with {CONFIDENCE_TEXT} intervals, on these validation samples:\n",
+            self.table().markdown(),
+        ]
+        if self.effects:
+            points = f"{100 * self.max_accuracy_loss:g} points"
+            lines += [f"\nWhat other costs let expect, if {points} of accuracy may be lost:\n"]
+            lines += [self.table_of_factors().markdown()]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Losses to train with, one for each model, and the method `choose`, which chooses among the trained models."""
+    """Losses to train with, and the method `choose`, which chooses a loss and fits a decision rule."""
 
     concern: ConcernSpec
     losses: dict[str, SoftmaxMarginLoss]
-    """The losses by name. The first is ``"plain"``: cross entropy, with a margin of 0."""
+    """The losses by name: ``"plain"``, which is cross entropy, and ``"margin"``."""
+    members: int
+    """The number of models to train with each loss, which differ in their first weights and the order of samples."""
     limits: tuple[Limit, ...]
     """The limits that the rule guarantees by referring samples; empty if there are no limits."""
     max_accuracy_loss: float
@@ -92,174 +151,165 @@ class Recipe:
     @torch.no_grad()
     def choose(
         self,
-        logits: Mapping[str, Tensor],
+        logits: Mapping[str, Models],
         target: Tensor,
         *,
         clusters: Sequence[object] | Tensor | None = None,
         groups: Mapping[str, Sequence[object] | Tensor] | None = None,
     ) -> Recommendation:
-        """Choose a model, and fit its decision rule on the CPU, with validation samples unseen in training.
+        """Choose a loss, and fit a decision rule on the CPU, with validation samples unseen in training.
 
-        Each model gets a score from its calibrated probabilities: -log p(true class) - log(1 - expected harm). The best
-        model is the one with the lowest score; this may be the plain model. A factor is the cost of a harmless error in
-        decisions, if the worst error costs 1.
+        The loss with the lowest score is chosen: -log p(true class) - log(1 - expected harm), by the calibrated mean
+        probabilities of its models. Then the factor of least expected harm is chosen whose expected loss of accuracy is
+        allowed. A factor is the cost of a harmless error in decisions, if the worst error costs 1. If 95 % intervals of
+        counts show that the decisions are worse than those of the plain models, the next best factor or loss is tried.
+        If a referral has a cost, decisions are by the costs of the concern, without a factor.
 
-        Without limits, the best model is chosen with the factor of least expected harm whose expected loss of accuracy
-        is allowed. If the 95 % intervals of counts show that a model with a factor is worse than the plain model, the
-        next best factor or model is tried. If a referral has a cost, no factor is tried.
+        With limits, a fifth of the samples is used for this choice and for the calibration. The others only set the
+        thresholds, so the limits are guaranteed.
 
-        With limits, the plain model and the best model with each factor are compared. Of those whose loss of correct
-        decisions is allowed, the one that refers the fewest samples is chosen. A fifth of the samples is used for this
-        choice and for the calibration. The others only set the thresholds, so the limits are guaranteed.
-
-        Probabilities are calibrated by a temperature. But without limits, if mistaking class A for B is worse than B
-        for A, they are calibrated by a scale and a bias for each class, because margins then shift the class odds.
+        Probabilities are calibrated by a temperature. If mistaking class A for B is worse than B for A, they are
+        calibrated by a scale and a bias for each class instead, if this scores better.
 
         Args:
-            logits: ``(N, C)`` logits of each trained model, by the name of its loss; ``"plain"`` is required. Other
-                candidates, such as the averages of `with_averages`, may be added under other names.
+            logits: ``(N, C)`` logits of the models of each loss, by its name; one tensor if ``members`` is 1, otherwise
+                a sequence of ``members`` tensors. ``"plain"`` is required; other candidates may have any name.
             target: As in `DecisionRule.fit`.
             clusters: As in `DecisionRule.fit`; the 95 % intervals account for them, too.
             groups: As in `DecisionRule.fit`.
 
         Raises:
-            ValueError: If the plain model is missing, or an argument is invalid as in `DecisionRule.fit`.
+            ValueError: If the plain models are missing, a loss has another number of models, or an argument is invalid
+                as in `DecisionRule.fit`.
         """
-        require(PLAIN in logits, f"logits must include those of the model {PLAIN!r}", quoted(list(logits)))
-        names = [PLAIN, *(name for name in logits if name != PLAIN)]
-        classes = len(self.concern.classes)
-        checked = {name: checked_logits(logits[name], target, classes, calibrates=True) for name in names}
-        logits, target = {name: each[0].cpu() for name, each in checked.items()}, checked[PLAIN][1].cpu()
-        cluster_codes = None if clusters is None else group_codes("clusters", clusters, len(target))
-        by_column = codes_by_column(groups, len(target))
+        require(PLAIN in logits, f"logits must include those of {PLAIN!r}", quoted(list(logits)))
+        models = {name: self._checked(name, logits[name], target) for name in [PLAIN, *logits]}
+        target = target.cpu().long()
+        codes = None if clusters is None else group_codes("clusters", clusters, len(target)).codes
+        rows = torch.arange(len(target))
         if self.limits:
-            return self._choose_with_limits(names, logits, target, cluster_codes, by_column)
-        return self._choose_without_limits(names, logits, target, cluster_codes)
+            units = rows if codes is None else codes
+            rows = rows[draw_calibration_units(int(units.max()) + 1, seed=0)[units]]
+        means = {name: average_logits(each) for name, each in models.items()}
+        of_choice = _Samples(target[rows], None if codes is None else codes[rows])
+        suited = {name: best_calibration(mean[rows], of_choice.target, self._harm) for name, mean in means.items()}
+        name, factor = self._chosen(suited, of_choice)
+        concern = self.concern if factor in (None, self._factor_of_concern) else with_factor(self.concern, factor)
+        rule = DecisionRule(concern, self.limits, calibration=suited[name].method)
+        rule.fit(means[name], target, clusters=clusters, groups=groups)
+        decisions = self._decisions(models, target, name, factor)
+        if self.limits:
+            decisions["+ referrals that keep the limits"] = rule(means[name])
+        effects = () if factor is None else tuple(effects_of_factors(suited[name].probs, self._harm, self._factors))
+        steps = tuple(_Samples(target, codes).steps(decisions, self.concern))
+        return Recommendation(name, rule, factor, steps, effects, self.max_accuracy_loss)
+
+    def _checked(self, name: str, given: Models, target: Tensor) -> list[Tensor]:
+        each_model = [given] if isinstance(given, Tensor) and given.ndim == 2 else list(given)
+        require(len(each_model) == self.members, f"logits[{name!r}] must be of {self.members} models", len(each_model))
+        classes = len(self.concern.classes)
+        return [checked_logits(logits, target, classes, calibrates=True)[0].cpu() for logits in each_model]
 
     @property
-    def _default_factor(self) -> float:
-        has_costs = self.concern.weights is not None or self.concern.refer is not None
-        return 0.0 if has_costs else self.concern.factor
+    def _has_factors(self) -> bool:
+        """Whether a factor is chosen: not beside a price of a referral or a limit on costs, which have a scale."""
+        return self.concern.refer is None and all(limit.errors != "cost" for limit in self.limits)
 
-    def _rule(self, factor: float) -> DecisionRule:
-        concern = self.concern if factor == self._default_factor else with_factor(self.concern, factor)
-        return DecisionRule(concern, calibration=calibration_for(harm_matrix(self.concern)))
+    @property
+    def _factor_of_concern(self) -> float:
+        return 0.0 if self.concern.weights is not None else self.concern.factor
 
-    def _choose_without_limits(
-        self, names: Sequence[str], logits: Mapping[str, Tensor], target: Tensor, clusters: Groups | None
-    ) -> Recommendation:
-        harm, factors = harm_matrix(self.concern), {*FACTORS, self._default_factor}
-        method = calibration_for(harm)
-        if self.concern.refer is not None:  # the price of a referral is on the scale of the concern: try no factor
-            harm, factors = self.concern.costs() / self.concern.costs().max(), {self._default_factor}
-        probs = [calibrated(logits[name], target, method) for name in names]
-        options = Options.from_probs(probs, target, harm, sorted(factors, reverse=True))
-        codes = None if clusters is None else clusters.codes
-        place = options.choose(self.max_accuracy_loss, codes)
-        ways = self._ways(options, place, {name: logits[name] for name in names}, target, codes)
-        chosen, harms = ways[place], [each[HARM] for each in options.estimates()]
-        same_model = [at for at, way in ways.items() if way.model == chosen.model]
-        safest = ways[min(same_model, key=lambda at: (harms[at], at != place))]
-        most = f"at any accuracy, {safest.by}: {safest.dangerous}, at {safest.gain} points of accuracy."
-        most = NOTHING_ELSE + "do less harm." if safest is chosen else most
-        change = (
-            f": {chosen.more} dangerous errors in 10 000 samples, {chosen.gain} points of accuracy, against the plain "
-        )
-        change = " after calibration, is the best choice." if place == 0 else change + "model after calibration."
-        trade = f"{self._allowance()}, {chosen.dangerous} samples are dangerous errors; {most}"
-        factor = options.options[place].factor
-        rule = self._rule(factor).fit(logits[chosen.model], target)
-        summary, table = f"{trade}\n{chosen.model}, decided by {chosen.by}{change}", Table(HEADER, [*ways.values()])
-        return Recommendation(chosen.model, rule, None if len(factors) == 1 else factor, summary, table)
+    @property
+    def _factors(self) -> tuple[float, ...]:
+        """The candidate factors, that of the concern included."""
+        return tuple(sorted({*FACTORS, self._factor_of_concern}, reverse=True)) if self._has_factors else (0.0,)
 
-    def _ways(
-        self, options: Options, place: int, logits: Mapping[str, Tensor], target: Tensor, clusters: Tensor | None
-    ) -> dict[int, Way]:
-        """Return table rows: of the plain model, and of options with the model or the factor of option ``place``."""
-        chosen, losses, ways = options.options[place], dict[int, Tensor](), dict[int, Way]()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the chosen rule gives the same warnings
-            fitted = [self._rule(self._default_factor).fit(each, target).calibration for each in logits.values()]
-        for at, (model, factor) in enumerate(options.options):
-            if at == 0 or model == chosen.model or factor == chosen.factor:
-                rule, name = self._rule(factor), list(logits)[model]
-                rule.calibration, rule.is_fitted = fitted[model], True
-                losses[at] = decision_values(self.concern)[:, target, rule(logits[name])]
-                gain, more = (estimate_mean(each, CHANGES, clusters) for each in (losses[at] - losses[0])[:2])
-                changes = _written(gain, 100, 2), _written(more, 1e4, 1)
-                expected, size = options.estimates()[at][RIGHT], len(target)
-                ways[at] = self._way(name, factor, losses[at].mean(dim=1), changes, expected, size, at == place)
-        return ways
+    @property
+    def _harm(self) -> Tensor:
+        if self._has_factors:
+            return harm_matrix(self.concern)
+        costs = self.concern.costs()
+        return costs / costs.max()
 
-    def _way(
-        self,
-        model: str,
-        factor: float | None,
-        losses: Sequence[float] | Tensor,
-        changes: tuple[str, str],
-        expected: float,
-        size: int,
-        is_chosen: bool,
-    ) -> Way:
-        by = COSTS if factor in (None, self._default_factor) else f"a factor of {factor:g}"
-        _, dangerous, cost, referred = losses
-        verdict = "" if expected >= -self.max_accuracy_loss else "expected to cost too much accuracy"
-        counted, share = f"{round(size * float(dangerous), 1):.9g} of {size}", f"{100 * referred:.1f} %"
-        return Way(model, by, changes[0], counted, changes[1], f"{cost:.4g}", share, "chosen" if is_chosen else verdict)
+    def _chosen(self, suited: Mapping[str, Calibrated], samples: "_Samples") -> tuple[str, float | None]:
+        """Return the name of the best loss that has an admissible factor, and this factor."""
+        harm, factors = self._harm, self._factors
+        before = decide(suited[PLAIN].probs, harm, factors[0])
+        for name in sorted(suited, key=lambda name: suited[name].score):
+            factor = choose_factor(
+                suited[name].probs,
+                samples.target,
+                harm,
+                self.max_accuracy_loss,
+                factors=factors,
+                before=before,
+                clusters=samples.clusters,
+            )
+            if factor is not None:
+                return name, factor if self._has_factors else None
+        raise AssertionError("the first factor is always admissible for the plain models")
 
-    def _allowance(self) -> str:
-        most = self.max_accuracy_loss
-        return f"With at most {100 * most:g} points of accuracy lost (max_accuracy_loss={most:g})"
+    def _decisions(
+        self, models: Mapping[str, Sequence[Tensor]], target: Tensor, chosen: str, factor: float | None
+    ) -> dict[str, Tensor]:
+        """Return the decisions (N,) of each step, by its name. Each sample is calibrated by others."""
 
-    def _choose_with_limits(
-        self,
-        names: Sequence[str],
-        logits: Mapping[str, Tensor],
-        target: Tensor,
-        clusters: Groups | None,
-        groups: Mapping[str, Groups],
-    ) -> Recommendation:
-        def fitted(concern: ConcernSpec, name: str) -> DecisionRule:
-            return DecisionRule(concern, self.limits).fit(logits[name], target, clusters=clusters, groups=groups)
+        def by_cost(logits: Tensor) -> Tensor:
+            probs = best_calibration(logits, target, self._harm).probs
+            return decide(probs, self._harm, factor or 0.0)
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the chosen rule gives the same warnings
-            fitted(self.concern, PLAIN)  # if samples are too few, raise before the choice
-        every, allowed = [logits[name] for name in names], self.max_accuracy_loss
-        chosen, options = choose_referring(
-            every, target, self.concern, self.limits, allowed, clusters=clusters, groups=groups
-        )
-        ways = []
-        for each in options:
-            gain, more = each.right - options[0].right, each.dangerous - options[0].dangerous
-            changes = f"{100 * gain:+.2f}", f"{1e4 * more:+.1f}"
-            ways.append(self._way(names[each.model], each.factor, each[2:], changes, gain, len(target), each is chosen))
-        way, rival = ways[options.index(chosen)], ways[min(range(len(options)), key=lambda at: options[at].referred)]
-        least = f"at any accuracy, {rival.by}: {rival.referred}, at {rival.gain} points of accuracy."
-        least = least if rival.referred != way.referred else NOTHING_ELSE + "refer fewer."
-        rule = fitted(with_factor(self.concern, chosen.factor), way.model)
-        right, _, _, referred = decision_values(self.concern)[:, target, rule(logits[way.model])].mean(dim=1)
-        trade = f"{self._allowance()}, the limits are expected to refer {way.referred} of the samples; {least}"
-        shares = f"{100 * (1 - referred):.1f} % of the samples under the limits, {100 * right:.1f} % correctly."
-        summary = f"{trade}\n{way.model}, decided by {way.by}, decides {shares}"
-        return Recommendation(way.model, rule, chosen.factor, summary, Table(HEADER, ways))
+        decisions = {f"{PLAIN}, most probable class": models[PLAIN][0].argmax(dim=1)}
+        decisions["+ decided by cost"] = by_cost(models[PLAIN][0])
+        if chosen != PLAIN:
+            decisions[f"+ trained with {chosen}"] = by_cost(models[chosen][0])
+        if self.members > 1:
+            decisions[f"+ {self.members} models"] = by_cost(average_logits(models[chosen]))
+        return decisions
+
+
+class _Samples(NamedTuple):
+    """The samples of the choice."""
+
+    target: Tensor
+    clusters: Tensor | None
+
+    def steps(self, decisions: Mapping[str, Tensor], concern: ConcernSpec) -> list[Step]:
+        """Measure each way to decide, and compare it with the one before."""
+        steps, before = list[Step](), None
+        for name, decision in decisions.items():
+            values = decision_values(concern)[:, self.target, decision]
+            changes = [None, None] if before is None else [self._change(each) for each in (values - before)[:2]]
+            steps.append(Step(name, *values.mean(dim=1).tolist(), *changes))
+            before = values
+        return steps
+
+    def _change(self, changes: Tensor) -> Change:
+        mean = estimate_mean(changes, CHANGES, self.clusters)
+        return Change(mean.value, *mean.interval(CONFIDENCE))
 
 
 def recommended(
-    concern: ConcernSpec, *, max_accuracy_loss: float = MAX_ACCURACY_LOSS, refer: bool | Limit | Sequence[Limit] = False
+    concern: ConcernSpec,
+    members: int = 1,
+    *,
+    max_accuracy_loss: float = MAX_ACCURACY_LOSS,
+    refer: bool | Limit | Sequence[Limit] = False,
 ) -> Recipe:
     """Return the recipe for fewer dangerous errors within an allowed loss of accuracy (see ``examples/benchmark``).
 
-    You train one plain model, and three models with margins for dangerous errors, which `MarginRamp` raises during
-    training. `Recipe.choose` then chooses a model and the cost of harmless errors on validation samples. If the concern
-    has weights, margins are proportional to the weights. Any optimizer and schedule will do. If training is expensive,
-    train only the plain model and one with a margin.
+    You train models with each of two losses: plain cross entropy, and cross entropy with a margin for each error, the
+    larger the more harmful the error is. `MarginRamp` raises the margin during training. `Recipe.choose` then chooses
+    the loss, and the cost of harmless errors, on validation samples. Any optimizer and schedule will do; both losses
+    must have the same budget. Well-trained models matter more than the loss: try noise or other augmentation, more
+    steps, and label smoothing (the attribute ``label_smoothing`` of the losses) first.
 
     Args:
         concern: The costs of errors, and which errors are dangerous.
-        max_accuracy_loss: The largest loss of accuracy that the choice may cause, as a share of samples in [0, 1]. The
-            expected loss, and the lower end of the 95 % interval of the counted loss, must not exceed this value. With
-            limits, this value bounds the loss in the share of correct decisions instead.
+        members: The number of models of each loss, whose mean probability decides. Four models make about a tenth fewer
+            dangerous errors than one, but take four times as long to train and to run.
+        max_accuracy_loss: The largest loss of accuracy that decisions by cost may cause, as a share of samples in [0,
+            1]. The expected loss, and the lower end of the 95 % interval of the counted loss, must not exceed this
+            value.
         refer: The limits to guarantee by referring samples; True stands for ``Limit(0.005)``, and False for no limits.
             If the concern has a cost of referral, samples may be referred even without limits.
 
@@ -286,6 +336,7 @@ def recommended(
         >>> choice = recipe.choose(logits, target[150:])
         >>> decisions = choice.rule(logits[choice.name])
     """
+    require(members >= 1, "members must be at least 1", members)
     require(0 <= max_accuracy_loss <= 1, "max_accuracy_loss must be from 0 to 1", max_accuracy_loss)
     given: list[Any] = [] if refer is False else [REFERRAL_LIMIT if refer is True else refer]
     if isinstance(refer, list | tuple):
@@ -293,45 +344,30 @@ def recommended(
     are_limits = all(isinstance(each, Limit) for each in given)
     require(are_limits, "refer must be a bool, a Limit or several of them", quoted(refer))
     limits = DecisionRule(concern, given).limits
-    losses = {name: margin_loss(concern, *setting) for name, setting in LOSSES.items()}
-    return Recipe(concern, losses, limits, max_accuracy_loss)
-
-
-def with_averages(logits: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return ``logits`` with two averages of models added, among which `Recipe.choose` may also choose.
-
-    ``"average"`` is of all models, and ``"average of margins"`` of all but the plain model. The logits of an average
-    are the logarithms of the mean probabilities. To predict with an average, run every model in it.
-
-    Args:
-        logits: ``(N, C)`` logits of each model on the same samples, by the name of its loss.
-
-    Raises:
-        ValueError: If the shapes differ.
-
-    Example:
-        >>> import torch
-        >>> logits = {"plain": torch.tensor([[0.0, 2.0]]), "margin 4": torch.tensor([[1.0, 1.0]])}
-        >>> with_averages(logits)["average"].softmax(dim=1)
-        tensor([[0.3096, 0.6904]])
-    """
-    shapes = {name: tuple(each.shape) for name, each in logits.items()}
-    require(len(set(shapes.values())) <= 1, "logits must have one shape", shapes)
-    members = {"average": list(logits.values())}
-    members["average of margins"] = [each for name, each in logits.items() if name != PLAIN]
-    return {**logits, **{title: average_logits(each) for title, each in members.items() if len(each) > 1}}
+    losses = {PLAIN: margin_loss(concern, 0.0), MARGIN: margin_loss(concern, FULL_MARGIN)}
+    return Recipe(concern, losses, members, limits, max_accuracy_loss)
 
 
 def average_logits(logits: Sequence[Tensor]) -> Tensor:
-    """Return the log of the mean probabilities (N, C) of several models on the same samples."""
+    """Return the log of the mean probabilities (N, C) of several models on the same samples.
+
+    Args:
+        logits: ``(N, C)`` logits of each model.
+
+    Raises:
+        ValueError: If there is no model, or the shapes differ.
+
+    Example:
+        >>> import torch
+        >>> average_logits([torch.tensor([[0.0, 2.0]]), torch.tensor([[1.0, 1.0]])]).softmax(dim=1)
+        tensor([[0.3096, 0.6904]])
+    """
+    shapes = {tuple(each.shape) for each in logits}
+    require(len(shapes) == 1, "logits must be of one model or more, with equal shapes", sorted(shapes))
     return torch.stack([each.log_softmax(dim=1) for each in logits]).logsumexp(dim=0) - log(len(logits))
 
 
-def margin_loss(concern: ConcernSpec, margin: float, label_smoothing: float) -> SoftmaxMarginLoss:
-    """Return the loss whose margin is ``margin`` nats for the most harmful errors, and 0 nats for harmless errors."""
-    return SoftmaxMarginLoss(harm_matrix(concern).float(), margin=margin, label_smoothing=label_smoothing)
-
-
-def _written(mean: Mean, unit: float, digits: int) -> str:
-    value, low, high = (unit * each for each in (mean.value, *mean.interval(CONFIDENCE)))
-    return f"{value:+.{digits}f} [{low:+.{digits}f}, {high:+.{digits}f}]"
+def margin_loss(concern: ConcernSpec, margin: float, label_smoothing: float = 0.0) -> SoftmaxMarginLoss:
+    """Return the loss whose margin is ``margin`` nats for the most harmful errors, and half of it for harmless ones."""
+    costs = softened(harm_matrix(concern), FLOOR)
+    return SoftmaxMarginLoss(costs.float(), margin=margin, label_smoothing=label_smoothing)

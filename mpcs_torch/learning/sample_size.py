@@ -1,31 +1,24 @@
 """Plan how many samples to collect so that a `DecisionRule` can meet a limit."""
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import ceil, log, prod
-from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.errors import quoted, require
-from mpcs_torch.functional.concern.limits import BETS, LimitedRate, UnattainableLimitError
+from mpcs_torch.errors import require
+from mpcs_torch.functional.concern.limits import BETS, LimitedRate
 from mpcs_torch.functional.inputs.confidence import check_confidence
-from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
-from mpcs_torch.learning.decision_rule import IS_LIMITED, DecisionRule
-from mpcs_torch.learning.rule_fit import calibration_units, checked_logits, total_units
+from mpcs_torch.learning.rule_fit import calibration_units, total_units
 from mpcs_torch.learning.rule_limit import CLUSTER, REFERRALS, SAMPLES, Limit
-from mpcs_torch.tables import in_percent
 
 Array = NDArray[np.float64]
 START, MAX_SAMPLES = 2**10, 2**17
 """The start and the upper bound of the search for a number of counted samples."""
-SEARCH_FITS, FINAL_FITS, MAX_PILOTS = 100, 400, 64
-"""The number of fits per search step, that for the final chance, and the highest multiple of the pilot size to try."""
 SIMULATIONS, BATCH, TINY = 2000, 100, 1e-6
 """The number of simulations for clusters, the number of them at once in memory, and a bound for Beta parameters."""
 
@@ -84,7 +77,7 @@ def plan_limit(
     rates of clusters are drawn from a Beta distribution.
 
     The chance is that of one test, with all samples decided. A limit on decided samples, or one of several limits, must
-    pass other tests first, so its chance is lower. For such limits, use `plan_like`.
+    pass other tests first, so its chance is lower.
 
     Args:
         limit: The limit. It must not be on costs or referrals.
@@ -132,108 +125,6 @@ def plan_limit(
     given = total_units(judging)
     counted, of = tuple(round(given * of_group) for of_group in shares), tuple(map(int, sizes.tolist()))
     return LimitPlan(limit, given, counted, judging, fewest, of, shares, chances)
-
-
-class PilotPlan(NamedTuple):
-    """The number of samples or clusters that limits need, by pilot data: the result of `plan_like`."""
-
-    given: int
-    """The number of samples or clusters to collect, including the fifth that fits the calibration."""
-    chance: float
-    """The share of fits to ``given`` samples or clusters that reach the coverage, estimated after the search."""
-    pilot: int
-    """The number of samples or clusters in the pilot data."""
-    errors: int
-    """The number of errors in the pilot data that a limit counts without referrals; the minimum over all limits."""
-    coverage: float
-    unit: str
-
-    def __str__(self) -> str:
-        many = "all of them" if self.coverage == 1 else f"at least {100 * self.coverage:g} %"
-        text = (
-            f"Collect {self.given:_} {self.unit} like these {self.pilot:_}: then {many} can be decided under the "
-            f"limits in {in_percent(self.chance)} of fits. The plan takes the pilot as the population. The pilot has "
-            f"{self.errors} errors of the kinds that are limited: if these are few, the number may be too high or too "
-            "low."
-        )
-        return text.replace("_", " ")
-
-
-@torch.no_grad()
-def plan_like(
-    rule: DecisionRule,
-    preds: Tensor,
-    target: Tensor,
-    *,
-    clusters: Sequence[object] | Tensor | None = None,
-    groups: Mapping[str, Sequence[object] | Tensor] | None = None,
-    chance: float = 0.9,
-    coverage: float = 1.0,
-) -> PilotPlan:
-    """Compute how many samples or clusters a rule needs, by fits to bootstrap samples of pilot data.
-
-    Several limits, limits on decided samples, groups, and clusters of any size are possible. For each fit, samples or
-    clusters of the pilot data are drawn with replacement. A fit succeeds if it reaches the ``coverage``.
-
-    Args:
-        rule: A rule with limits; it is not changed.
-        preds: ``(N, C)`` logits of the pilot.
-        target: ``(N,)`` integer class indices in ``[0, C)``.
-        clusters: As in `DecisionRule.fit`.
-        groups: As in `DecisionRule.fit`.
-        chance: The required share of fits that succeed, above 0 and below 1.
-        coverage: The share of the pilot samples that must be decided under the limits, above 0 and at most 1.
-
-    Raises:
-        ValueError: If an argument is invalid, or if more than 64 times the size of the pilot is needed.
-    """
-    require(bool(rule.limits), "rule must have limits", quoted(list(map(str, rule.limits))))
-    check_confidence(chance, "chance")
-    require(0 < coverage <= 1, "coverage must be above 0 and at most 1", coverage)
-    preds, target = checked_logits(preds, target, len(rule.costs), calibrates=True)
-    codes = torch.arange(len(target)) if clusters is None else group_codes("clusters", clusters, len(target)).codes
-    columns = {column: each.codes for column, each in codes_by_column(groups, len(target)).items()}
-    order, sizes = codes.argsort(stable=True), codes.bincount()
-    ends, pilot = sizes.cumsum(0), len(sizes)
-
-    def share_of_fits(units: int, fits: int, seed: int) -> float:
-        attained, failures, generator = 0, 0, torch.Generator().manual_seed(seed)
-        for fit in range(fits):
-            if (fits - failures) / fits < chance:  # missed, whatever the remaining fits do
-                return attained / fit
-            drawn = torch.randint(pilot, (units,), generator=generator)
-            unit_of_row = torch.arange(units).repeat_interleave(sizes[drawn])
-            rank = torch.arange(len(unit_of_row)) - (sizes[drawn].cumsum(0) - sizes[drawn])[unit_of_row]
-            rows = order[(ends - sizes)[drawn][unit_of_row] + rank]
-            settings: Any = {"calibration": rule.calibration_method, "priors": rule.priors, "seed": fit}
-            one = DecisionRule(rule.concern, rule.limits, **settings)
-            by = {column: code[rows] for column, code in columns.items()}
-            of_rows = None if clusters is None else Groups(list(map(str, range(units))), unit_of_row)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # rare classes; fits that refer all samples count as failures
-                try:
-                    one.fit(preds[rows], target[rows], clusters=of_rows, groups=by)
-                    is_attained = (one.assess(preds).reason < IS_LIMITED).double().mean().item() >= coverage
-                except UnattainableLimitError:
-                    is_attained = False
-            attained, failures = attained + is_attained, failures + (not is_attained)
-        return attained / fits
-
-    low, high = 0, pilot
-    while (best := share_of_fits(high, SEARCH_FITS, high)) < chance:
-        low, high = high, 2 * high
-        if high > MAX_PILOTS * pilot:
-            reached = f"{100 * coverage:g} % can be decided in only {in_percent(best)} of fits to {low} like these"
-            raise ValueError(f"{reached}: lower the coverage or chance, or raise the limit.")
-    while high - low > max(1, high // 32):
-        middle = (low + high) // 2
-        low, high = (low, middle) if share_of_fits(middle, SEARCH_FITS, middle) >= chance else (middle, high)
-    while (attained := share_of_fits(high, FINAL_FITS, high + 1)) < chance:
-        high += high // 32 + 1
-    decided = DecisionRule(rule.concern, calibration=None).assess(preds).best
-    wrong = min(int((limit.losses(rule.concern)[target, decided] > 0).sum()) for limit in rule.limits)
-    unit = SAMPLES if clusters is None else "clusters"
-    return PilotPlan(high, attained, pilot, wrong, coverage, unit)
 
 
 def _chances(rate: LimitedRate, expected: float, most: int, sizes: Tensor, shared: float) -> Array:

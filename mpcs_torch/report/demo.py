@@ -1,22 +1,30 @@
-"""The report of ``mpcs demo``: a plain run beside the recommended recipe."""
+"""The report of ``mpcs demo``: what better training, deciding by cost, a margin, and referrals change."""
 
 from pathlib import Path
 
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.learning.recommended import PLAIN
 from mpcs_torch.plots.bars import paired_counts
 from mpcs_torch.plots.decisions import risk_coverage_figure
 from mpcs_torch.report.figures import costliest, draw_confusion
 from mpcs_torch.report.render import draw, render
-from mpcs_torch.trainer.recommended import LIMIT, RECOMMENDED, WITH_REFERRAL, Demonstration, Effect
+from mpcs_torch.trainer.recommended import (
+    BY_COST,
+    FAIR,
+    LIMIT,
+    RECOMMENDED,
+    REFERRING,
+    USUAL,
+    Demonstration,
+    Effect,
+)
 
 
 def write_demo_report(demo: Demonstration, path: Path) -> None:
-    """Write an HTML page to ``path``: sentences, a table and figures on the results, without and with referral."""
+    """Write an HTML page to ``path``: sentences, a table and figures on the results, without and with referrals."""
     concern, names = demo.concern, demo.concern.classes
-    both = {name: demo.confusion(name) for name in (PLAIN, RECOMMENDED)}
-    tallies = {name: demo.tallies(name) for name in both}
-    counts = {name: [tally.dangerous for tally in by_seed] for name, by_seed in tallies.items()}
+    both = {"as usual": USUAL, "recommended": RECOMMENDED}
+    confusions = {name: demo.confusion(way) for name, way in both.items()}
+    counts = {name: [tally.dangerous for tally in demo.tallies(way)] for name, way in both.items()}
     render(
         "demo",
         path,
@@ -25,61 +33,63 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
         with_referral=with_referral(demo),
         results=demo.table(),
         seeds=len(demo.seeds),
-        samples=tallies[PLAIN][0].samples,
+        samples=demo.tallies(USUAL)[0].samples,
         released=int(concern.released().sum()),
         paired=draw(
             paired_counts(counts, ylabel="dangerous test errors"),
             "Dangerous test errors under each seed. Means: "
-            + ", ".join(f"{name} {demo.mean(name, 'dangerous'):.1f}" for name in both)
+            + ", ".join(f"{name} {demo.mean(way, 'dangerous'):.1f}" for name, way in both.items())
             + ".",
         ),
         matrices=[
             draw_confusion(confusion, concern, names, f"Confusion matrix: {name}, {len(demo.seeds)} seeds")
-            for name, confusion in both.items()
+            for name, confusion in confusions.items()
         ],
         curves=draw(
-            risk_coverage_figure({name: demo.curve(name) for name in both}),
-            "Dangerous errors per decided sample against coverage, for the plain and the recommended run.",
+            risk_coverage_figure({"well trained": demo.curve(FAIR), "with a margin": demo.curve(RECOMMENDED)}),
+            "Dangerous errors per decided sample against coverage, without and with a margin.",
         ),
-        costs=costliest(both, concern, names),
+        costs=costliest(confusions, concern, names),
     )
-
-
-def cut_of_dangerous(demo: Demonstration) -> Effect:
-    """Return the share of the plain run's dangerous errors that the recommended recipe avoids, with an interval."""
-    return demo.effect(lambda ours, theirs: 1 - ours / theirs, "dangerous")
 
 
 def verdict(demo: Demonstration) -> str:
-    """Return a short sentence on the dangerous errors that the recommended recipe avoids."""
-    cut = cut_of_dangerous(demo).value
-    if not cut:
-        mean = demo.mean(PLAIN, "dangerous")
-        return f"The recommended recipe and the plain run make equally many dangerous errors on test data: {mean:.1f}."
-    change = f"{100 * abs(cut):.0f} % {'fewer' if cut > 0 else 'more'} dangerous errors"
-    counts = " instead of ".join(f"{demo.mean(name, 'dangerous'):.1f}" for name in (RECOMMENDED, PLAIN))
-    return f"The recommended recipe makes {change} on test data: {counts}."
+    """Return a short sentence on the dangerous errors that all steps but referrals avoid."""
+    cut, means = demo.cut(RECOMMENDED, USUAL).value, [demo.mean(way, "dangerous") for way in (RECOMMENDED, USUAL)]
+    counts = " instead of ".join(f"{mean:.1f}" for mean in means)
+    change = f"{100 * abs(cut):.0f} % {'fewer' if cut > 0 else 'more'}" if cut else "no fewer"
+    return f"Better training and deciding by cost make {change} dangerous errors on test data: {counts}."
 
 
 def without_referral(demo: Demonstration) -> str:
-    """Return a sentence on the dangerous errors that the recommended recipe avoids, with intervals."""
-    samples, cut = demo.tallies(PLAIN)[0].samples, cut_of_dangerous(demo)
-    points = demo.effect(lambda ours, theirs: 100 * (theirs - ours) / samples, "errors")
+    """Return sentences on what each step before referrals changes, with intervals."""
+    steps = {
+        "Noise, more steps and label smoothing": (FAIR, USUAL),
+        "deciding by cost": (BY_COST, FAIR),
+        "a margin where validation samples choose it": (RECOMMENDED, BY_COST),
+    }
+    changes = "; ".join(
+        f"{name}: {_fewer(demo.cut(*ways))}, at {_points(demo.points(*ways))} points of accuracy"
+        for name, ways in steps.items()
+    )
     return (
-        f"Of {samples} test samples, the plain run makes {demo.mean(PLAIN, 'dangerous'):.1f} dangerous errors and the "
-        f"recommended loss and decision rule {demo.mean(RECOMMENDED, 'dangerous'):.1f}: {100 * cut.value:.0f} % "
-        f"[{100 * cut.low:.0f}, {100 * cut.high:.0f}] fewer, at {points.value:+.2f} "
-        f"[{points.low:+.2f}, {points.high:+.2f}] points of accuracy (means over {len(demo.seeds)} seeds and "
-        f"{CONFIDENCE_TEXT} intervals)."
+        f"Of {demo.tallies(USUAL)[0].samples} test samples, {demo.mean(USUAL, 'dangerous'):.1f} are dangerous errors "
+        f"after training as usual. {changes} (means over {len(demo.seeds)} seeds and {CONFIDENCE_TEXT} intervals)."
     )
 
 
+def _fewer(cut: Effect) -> str:
+    return f"{100 * cut.value:.0f} % [{100 * cut.low:.0f}, {100 * cut.high:.0f}] fewer"
+
+
+def _points(points: Effect) -> str:
+    return f"{points.value:+.2f} [{points.low:+.2f}, {points.high:+.2f}]"
+
+
 def with_referral(demo: Demonstration) -> str:
-    """Return a sentence on the shares of samples that both runs decide if referral limits the dangerous errors."""
-    plain, ours = PLAIN + WITH_REFERRAL, RECOMMENDED + WITH_REFERRAL
+    """Return a sentence on the share of samples that is decided if referrals limit the dangerous errors."""
     return (
         f"If samples may be referred to somebody else, and at most {100 * LIMIT.at_most:g} % dangerous errors are "
-        f"guaranteed with confidence {LIMIT.confidence:g}, the recommended recipe decides "
-        f"{100 * demo.mean(ours, 'decided', 'samples'):.1f} % of the samples, the plain run with the same rule "
-        f"{100 * demo.mean(plain, 'decided', 'samples'):.1f} %."
+        f"guaranteed with confidence {LIMIT.confidence:g}, {100 * demo.mean(REFERRING, 'decided', 'samples'):.1f} % of "
+        f"the samples are decided, with {demo.mean(REFERRING, 'dangerous'):.1f} dangerous errors."
     )

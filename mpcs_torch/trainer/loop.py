@@ -14,13 +14,14 @@ from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.probabilities import log_softmax
 from mpcs_torch.functional.quality.scores import confusion_matrix
-from mpcs_torch.learning import ConcernLossScale, MarginRamp
+from mpcs_torch.learning import MarginRamp
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.metrics.register import Takes
 from mpcs_torch.processes import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.parts import TEST, PartError, error_of_parts
 from mpcs_torch.trainer.config.sections import Precision, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
+from mpcs_torch.trainer.loss_scale import ConcernLossScale
 from mpcs_torch.trainer.named_parts import Loss, Step
 
 
@@ -174,6 +175,8 @@ class LoopState:
     world: World = ALONE
     clip_norm: float | None = None
     """The maximum norm of all gradients together; None for no maximum."""
+    noise: float = 0.0
+    """The standard deviation of the random noise that is added to inputs in training."""
     ramp: MarginRamp | None = None
     """The ramp that raises the margin of the loss after each epoch; None for no ramp."""
     epochs: int = 0
@@ -299,7 +302,10 @@ def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
     """Take a step of the optimizer on ``inputs`` (N, ...) and labels ``target`` (N,), with the loss times its scale."""
     world, share = state.world, state.world.rows(len(target))
     state.optimizer.zero_grad()
-    logits = forward_pass(state.engine, inputs[share], state.precision, state.classes)
+    inputs = inputs[share]
+    if state.noise:
+        inputs = inputs + state.noise * torch.randn_like(inputs)
+    logits = forward_pass(state.engine, inputs, state.precision, state.classes)
     logits = world.gather_rows(logits, len(target))
     loss = world.size * state.loss_scale(state.loss(logits, target))  # the engine takes the mean over processes
     loss.backward()  # type: ignore[no-untyped-call]

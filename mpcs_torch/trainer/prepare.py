@@ -12,12 +12,13 @@ from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
 from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.functional.concern.mpcs import pattern_settings
-from mpcs_torch.learning import ConcernLossScale, MarginRamp, SoftmaxMarginLoss
+from mpcs_torch.learning import MarginRamp, SoftmaxMarginLoss
 from mpcs_torch.metrics.metric_set import MetricSet
 from mpcs_torch.processes import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.loop import Evaluator, LoopState, PreparedRun, ShuffledBatches
+from mpcs_torch.trainer.loss_scale import ConcernLossScale
 
 
 def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> PreparedRun:
@@ -75,6 +76,7 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
             ramp = MarginRamp(loss, epochs.count, begin=begin, end=end)
     state = LoopState(model, engine, optimizer, loss, ConcernLossScale(), precision, classes, world, average=average)
     state.clip_norm, state.ramp = training.clip_norm, ramp
+    state.noise = training.noise * on_device.train.inputs.std().item() if training.noise else 0.0
     scheduler = None
     if config.scheduler is not None:
         with _config_errors(f"{config.name}: scheduler"):

@@ -2,8 +2,8 @@
 
 Run: python -m tests.benchmarks.allowances [--seeds 20]
 
-Under each seed, the losses of the recipe are trained, validation samples choose by each allowance, and test samples by
-which nothing was chosen compare the choice with the plain model, decided by its most probable class.
+Under each seed, both losses of the recipe are trained alike, validation samples choose by each allowance, and test
+samples by which nothing was chosen compare the choice with the plain model, decided by its most probable class.
 """
 
 import argparse
@@ -15,14 +15,14 @@ import numpy as np
 import torch
 
 from examples.benchmark.fleets import Condition, Fleet, Model, Regime
-from examples.benchmark.losses import DANGEROUS
+from examples.benchmark.losses import FLOORED
 from examples.benchmark.losses import PLAIN as CROSS_ENTROPY
 from examples.benchmark.measures import Effect, difference, reduction
 from examples.benchmark.tasks import TASKS, Task, all_samples
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.suggest import spec_from_order
 from mpcs_torch.learning import recommended
-from mpcs_torch.learning.recommended import LOSSES, PLAIN
+from mpcs_torch.learning.recommended import MARGIN, PLAIN
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.data import DataSplits, Split
 from mpcs_torch.trainer.named_parts import MODELS
@@ -61,9 +61,8 @@ def rates_of(task: Task, seed: int) -> dict[float | str, tuple[float, float]]:
     concern, parts = task.spec(Path()), task.parts(Path(), seed)
     labels = task.samples(Path()).labels
     validation, test = {}, {}
-    for name, (margin, smoothing) in LOSSES.items():
-        loss, setting = (DANGEROUS, margin) if margin else (CROSS_ENTROPY, smoothing)
-        fleet = Fleet(task, Regime(loss, 0.01, Condition(), smoothing), [Model(setting, seed)], Path())
+    for name, loss in ((PLAIN, CROSS_ENTROPY), (MARGIN, FLOORED)):
+        fleet = Fleet(task, Regime(loss, 0.01, Condition()), [Model(setting=0.0, seed=seed)], Path())
         fleet.train()
         validation[name], test[name] = fleet.outputs(0, parts.validation), fleet.outputs(0, parts.test)
     decisions: dict[float | str, torch.Tensor] = {PLAIN: test[PLAIN].argmax(dim=1)}

@@ -1,12 +1,9 @@
-"""Compare the chances that `plan_limit` and `plan_like` promise with the share of fits that decide all samples.
+"""Compare the chances that `plan_limit` promises with the share of fits that decide all samples.
 
 Run: python -m tests.benchmarks.planned_limits [FITS] [--figure plan.png]
 
 The population has two classes, benign and malignant, and a model whose rates of errors are the expected ones. Each fit
 is of a `DecisionRule` to as many samples as planned. It attains its limit if it refers none of them.
-
-Plans by a pilot are of the populations of `tests.benchmarks.limits`: the pilot is a large sample of them, and each fit
-is to another one, of the number planned. It attains its limits if they let the wanted share be decided.
 """
 
 import argparse
@@ -23,10 +20,9 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, LimitPlan, PilotPlan, plan_like, plan_limit
+from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, LimitPlan, plan_limit
 from mpcs_torch.plots.canvas import DARK_GREY, canvas, coloured, grid, legend_below
 from mpcs_torch.tables import Table
-from tests.benchmarks.limits import Pool, patients, simulated, with_sites
 
 FITS, CHANCE = 500, 0.9
 CONCERN = ConcernSpec(["benign", "malignant"])
@@ -75,58 +71,6 @@ CASES = {
         Limit(0.05, "any", per="cluster"), 0.02, cluster_size=(1, 2, 4, 30), shared=0.3
     ),
 }
-
-
-class PilotCase(NamedTuple):
-    """Limits to plan for by a pilot of a population."""
-
-    pool: Pool
-    limits: list[Limit]
-    pilot: int
-    """The samples or clusters of the pilot."""
-    coverage: float
-
-    def plan(self) -> PilotPlan:
-        """Return the plan by one sample of the population."""
-        logits, target, clusters, groups = self._sample(self.pilot, 10_000)
-        rule = DecisionRule(self.pool.predictions.concern, self.limits)
-        return plan_like(rule, logits, target, clusters=clusters, groups=groups, chance=CHANCE, coverage=self.coverage)
-
-    def _sample(self, units: int, seed: int) -> tuple[Tensor, Tensor, Tensor | None, dict[str, Tensor]]:
-        places, clusters = self.pool._replace(drawn=units).draw(seed)
-        logits, target, _ = self.pool.predictions
-        groups = {} if self.pool.sites is None else {"site": self.pool.sites[places]}
-        return logits[places], target[places], None if self.pool.clusters is None else clusters, groups
-
-    def share_attained(self, given: int, fits: int) -> float:
-        """Return the share of fits that decide the wanted share of the population."""
-        attained = 0
-        for seed in range(fits):
-            logits, target, clusters, groups = self._sample(given, seed)
-            rule = DecisionRule(self.pool.predictions.concern, self.limits, seed=seed)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                try:
-                    rule.fit(logits, target, clusters=clusters, groups=groups)
-                except UnattainableLimitError:
-                    continue
-            attained += (rule(self.pool.predictions.logits) >= 0).double().mean().item() >= self.coverage
-        return attained / fits
-
-
-def pilot_cases() -> dict[str, PilotCase]:
-    """Return the cases of pilots."""
-    even, ill = torch.ones(3) / 3, patients(informative=True, ill=0.3, drawn=1)
-    alone = simulated(even, 20_000, 1, noise=1)
-    several = [Limit(0.05, "any"), Limit(0.1, "any", "1"), Limit(0.06, "any", "decided")]
-    return {
-        "any of decided": PilotCase(alone, [Limit(0.06, "any", "decided")], 20_000, 0.9),
-        "several limits": PilotCase(alone, several, 20_000, 0.9),
-        "10 sites, one hard": PilotCase(with_sites(alone), [Limit(0.1, "any", by="site")], 20_000, 0.5),
-        "patients with 1 to 60 images, more of harder ones": PilotCase(ill, [Limit(0.06, "any")], 6000, 0.8),
-        "the same, of decided": PilotCase(ill, [Limit(0.06, "any", "decided")], 6000, 0.8),
-        "the same, of ill ones per patient": PilotCase(ill, [Limit(0.1, "any", "referable", per="cluster")], 6000, 0.8),
-    }
 
 
 def share_attained(case: Case, fits: int) -> float:
@@ -208,10 +152,6 @@ def main() -> None:
         plan = case.plan()
         attained = share_attained(case, arguments.fits)
         add(name, [case.limit], f"{case.expected:g} errors", plan.given, plan.chance_with(plan.given), attained)
-    for name, pilot in pilot_cases().items():
-        like = pilot.plan()
-        attained = pilot.share_attained(like.given, arguments.fits)
-        add(name, pilot.limits, f"{pilot.coverage:g} decided", like.given, like.chance, attained)
     print("\n" + Table(["case", "limit", "expected", "given", "planned", "attained"], rows).markdown())
 
 

@@ -5,9 +5,8 @@ from pathlib import Path
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.learning.recommended import PLAIN
 from mpcs_torch.report.demo import write_demo_report
-from mpcs_torch.trainer.recommended import RECOMMENDED, WITH_REFERRAL, Demonstration, SeedResult
+from mpcs_torch.trainer.recommended import WAYS, Demonstration, SeedResult
 from tests.cli.selector_folders import train
 from tests.cli.test_cli import run
 from tests.report.test_run import trained
@@ -83,10 +82,10 @@ def _demonstration() -> Demonstration:
     seeds, target = [], torch.arange(200) % 10
     for _seed in range(10):
         result = SeedResult(target, {}, {})
-        for name, share in ((PLAIN, 0.1), (RECOMMENDED, 0.07)):
+        for way, share in zip(WAYS, (0.1, 0.09, 0.09, 0.07, 0.05), strict=True):
             wrong = torch.rand(200, generator=GENERATOR) < share
             decisions = torch.where(wrong, torch.randint(0, 10, (200,), generator=GENERATOR), target)
-            result.decisions.update({name: decisions, name + WITH_REFERRAL: decisions})
-            result.risks[name] = (decisions, wrong.double() + torch.rand(200, generator=GENERATOR))
+            result.decisions[way] = decisions
+            result.risks[way] = (decisions, wrong.double() + torch.rand(200, generator=GENERATOR))
         seeds.append(result)
     return Demonstration(ConcernSpec(10, releases=[[1, 8], [8, 1]]), seeds)

@@ -219,8 +219,8 @@ def test_demo_compares_the_recommended_recipe_with_a_plain_run(
     monkeypatch.setattr("mpcs_torch.trainer.recommended.SEEDS", range(2))
     assert run("demo", "--out", tmp_path) == 0
     printed = capsys.readouterr().out
-    assert re.search(r"\| plain +\| 100\.0 % ", printed)
-    assert re.search(r"\| recommended, with referral +\| [89]\d\.\d % ", printed)
+    assert re.search(r"\| cross entropy as usual +\| 100\.0 % ", printed)
+    assert re.search(r"\| \+ referrals +\| [89]\d\.\d % ", printed)
     page = Page(tmp_path / "demo" / "report.html").text.replace("\N{NO-BREAK SPACE}", " ")
     assert all(sentence in page for sentence in re.findall(r"(?:Of|If) .*", printed))
     assert run("demo", "--out", tmp_path) == 2

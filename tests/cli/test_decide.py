@@ -347,28 +347,15 @@ def test_a_plan_says_how_many_samples_to_collect(tmp_path: Path, capsys: pytest.
     assert (found["expected"], found["given"], found["plan"]) == (0.01, planned[0].given, str(planned[0]))
 
 
-def test_a_plan_by_a_pilot_counts_its_clusters(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_a_limit_per_cluster_of_a_group_of_classes_counts_clusters(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for name, fits in (("SEARCH_FITS", 10), ("FINAL_FITS", 40)):
-        monkeypatch.setattr(f"mpcs_torch.learning.sample_size.{name}", fits)
     concern, pilot = tmp_path / "concern.yaml", tmp_path / "pilot.csv"
     concern.write_text("classes: [red, yellow, green, blue]\nclass_groups: {warm: [red, yellow]}\n")
     scores, target = logits(0)
     head, *lines = write_predictions(pilot, scores.softmax(1), target, NAMES).read_text().split()
     pilot.write_text("\n".join([f"{head},patient,size", *(f"{line},p{row // 4},4" for row, line in enumerate(lines))]))
     limits = ("--limit", "any <= 20 % of warm per cluster", "--limit", "any <= 30 %", "--cluster", "patient")
-    given = ("decide", "plan", "--like", pilot, *limits, "--coverage", "0.5")
-    assert run(*given) == 2
-    assert "--concern: must be given with --like" in one_line(capsys.readouterr().err)
-    assert run(*given, "--concern", concern, "--json") == 0
-    plan = json.loads(capsys.readouterr().out)
-    assert plan["plan"].startswith(f"Collect {plan['given']} clusters like these 100: then at least 50 % can be")
-    assert plan["chance"] >= 0.9
-    assert run(*given, "--expected", "0.1") == 2
-    assert "--expected, --like: give one of both" in one_line(capsys.readouterr().err)
-    assert run("decide", "plan", *limits[:4], "--expected", "0.1") == 2
-    assert "--limit: must be one limit for --expected" in one_line(capsys.readouterr().err)
     out = tmp_path / "rule.pt"
     fit = ("decide", "fit", pilot, "--concern", concern, "--out", out, "--weight", "size", *limits)
     assert run(*fit) == 0

@@ -11,7 +11,7 @@ import torch
 from mpcs_torch.cli.app import VERBS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning import DecisionRule, Limit
-from mpcs_torch.trainer.recommended import Demonstration, SeedResult
+from mpcs_torch.trainer.recommended import WAYS, Demonstration, SeedResult
 from tests.cli.test_cli import IRIS, RECORDS, run
 
 WRITE_FILES_ALONE = {"convert", "explore", "normalize", "report"}
@@ -57,7 +57,7 @@ COMMANDS: dict[str, Callable[[Any], bool]] = {
     "concern check c.yaml": lambda found: found["refer"] == 0.5 and len(found["warnings"]) == 1,
     "concern suggest a,b --from order --out drafted.yaml": lambda found: found["classes"] == ["a", "b"],
     "metrics": lambda found: found[0]["name"] == "accuracy",
-    "demo": lambda found: found["by_seed"]["plain"][0]["errors"] == 4,
+    "demo": lambda found: found["by_seed"][WAYS[0]][0]["errors"] == 4,
     "reproduce exp01": lambda found: len(found["exp01"]["spearman"]) == 5,
 }
 
@@ -72,7 +72,7 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
         return experiment_config(name, ["epochs.count=3"])
 
     labels = torch.tensor([0, 1, 1, 0])
-    told = Demonstration(ConcernSpec(2), [SeedResult(labels, {"plain": 1 - labels}, {})])
+    told = Demonstration(ConcernSpec(2), [SeedResult(labels, dict.fromkeys(WAYS, 1 - labels), {})])
     monkeypatch.setattr("mpcs_torch.trainer.recommended.demonstrate", lambda *_, **__: told)
     monkeypatch.setattr("mpcs_torch.report.demo.write_demo_report", lambda *_: None)
     monkeypatch.setattr(experiments, "experiment_config", short)

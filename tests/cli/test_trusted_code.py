@@ -178,7 +178,7 @@ def test_code_in_the_folder_of_a_run_of_the_recipe_is_compared_and_not_run(here:
     recipe = ("data={name: iris, validation_fraction: 0.3}", "recommended={}", "epochs={count: 1, samples: validation}")
     settings = ("score={}", "metrics=[accuracy]", "name=recipe", "-q")
     config = load_config(IRIS, [*recipe, *settings[:-1]])
-    first = next(iter(recipe_runs(config).values()))
+    first = recipe_runs(config)["plain"][0]
     folder = here / "runs" / "recipe" / first.name
     folder.mkdir(parents=True)
     plain = dump_config(first)

@@ -27,7 +27,6 @@ SLOW = {
     "mpcs concern suggest mnist": "needs MNIST",
     "mpcs concern suggest digits": "fits t-SNE five times to all digits",
     "mpcs demo": "trains with twenty seeds, which `make demo` and tests/cli/test_cli.py do, too",
-    "mpcs decide plan --like validation.csv": "fits hundreds of rules; the plan of from-costs-to-deployment.md runs",
     "torchrun": "starts processes that import torch",
 }
 """Beginnings of commands, with the reason why each runs with `-m exhaustive` alone; otherwise it is only parsed."""

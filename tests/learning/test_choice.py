@@ -1,6 +1,4 @@
-"""The choice among models and decision factors: by hand, and how well it chooses among noisy options."""
-
-from collections.abc import Sequence
+"""The choice of a calibration and of a decision factor: by hand, and how well it chooses among noisy options."""
 
 import pytest
 import torch
@@ -10,78 +8,70 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec
 from mpcs_torch.learning.choice import (
     FACTORS,
-    HARM,
-    RIGHT,
-    Option,
-    Options,
+    best_calibration,
     calibrated,
-    calibration_for,
+    choose_factor,
     decide,
+    effects_of_factors,
     harm_matrix,
     log_score,
     softened,
 )
 
 CONCERN = ConcernSpec(3, releases=[[0, 1], [1, 0]], factor=0.5)
-HARM_MATRIX = harm_matrix(CONCERN)
+HARM = harm_matrix(CONCERN)
 
 
 def sample(size: int, seed: int, strength: float = 2.0) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw labels, and the logits of a model and of a better one whose errors are correlated with it."""
+    """Draw labels, and the logits of a model and of a worse one whose errors are correlated with it."""
     generator = torch.Generator().manual_seed(seed)
     target = torch.randint(0, 3, (size,), generator=generator)
     noise, own = torch.randn(2, size, 3, generator=generator)
-    plain = strength * torch.eye(3)[target] + noise
-    return target, plain, plain + 0.3 * own
-
-
-def options_of(logits: Sequence[Tensor], target: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS) -> Options:
-    probs = [calibrated(each, target, calibration_for(harm)) for each in logits]
-    return Options.from_probs(probs, target, harm, factors)
+    better = strength * torch.eye(3)[target] + noise
+    return target, better, better + 0.3 * own
 
 
 def test_decisions_and_costs_by_hand() -> None:
     probs = torch.tensor([[0.45, 0.0, 0.55], [0.3, 0.3, 0.4]], dtype=torch.float64)
-    assert softened(HARM_MATRIX, 0.1).tolist()[0] == pytest.approx([0, 0.1, 1])
-    assert decide(probs, HARM_MATRIX, 1.0).tolist() == [2, 2]
-    assert decide(probs, HARM_MATRIX, 0.1).tolist() == [2, 0]  # the costs of 2 are 0.6, of 0 0.4 + 0.03
+    assert softened(HARM, 0.1).tolist()[0] == pytest.approx([0, 0.1, 1])
+    assert decide(probs, HARM, 1.0).tolist() == [2, 2]
+    assert decide(probs, HARM, 0.1).tolist() == [2, 0]  # the costs of 2 are 0.6, of 0 0.4 + 0.03
 
 
-def test_counts_are_changes_against_the_most_probable_class_of_the_first_model() -> None:
-    target, plain, other = sample(500, 0)
-    options = options_of([plain, other], target, HARM_MATRIX)
-    assert len(options.options) == 2 * len(FACTORS)
-    assert not options.counted[0].any()
-    assert not options.estimated[0].any()
-    place = options.options.index(Option(1, 1.0))
-    before, after = plain.argmax(dim=1), other.argmax(dim=1)
-    gain = (after == target).double() - (before == target).double()
-    assert torch.equal(options.counted[place, RIGHT], gain)
-    harm = HARM_MATRIX[target, after] - HARM_MATRIX[target, before]
-    assert torch.equal(options.counted[place, HARM], harm)
+def test_effects_are_expected_by_the_probabilities() -> None:
+    _, logits, _ = sample(500, 0)
+    probs = logits.double().softmax(dim=1)
+    effects = effects_of_factors(probs, HARM)
+    assert [effect.factor for effect in effects] == list(FACTORS)
+    assert effects[0][1:] == (0, 0)
+    after, before = decide(probs, HARM, 0.1), probs.argmax(dim=1)
+    right = sum(float(row[new] - row[old]) for row, new, old in zip(probs, after, before, strict=True)) / 500
+    harms = probs @ HARM
+    harm = sum(float(row[new] - row[old]) for row, new, old in zip(harms, after, before, strict=True)) / 500
+    assert effects[-1][1:] == pytest.approx((right, harm))
+    assert right < 0
+    assert harm < 0
 
 
 def test_the_score_is_that_of_scikit_learn_for_the_class_and_for_no_harm() -> None:
-    target, plain, _ = sample(400, 7)
-    probs = plain.double().softmax(dim=1)
-    unharmed = 1 - (probs * HARM_MATRIX[target]).sum(dim=1)
+    target, logits, _ = sample(400, 7)
+    probs = logits.double().softmax(dim=1)
+    unharmed = 1 - (probs * HARM[target]).sum(dim=1)
     safe = torch.stack([1 - unharmed, unharmed], dim=1)
     expected = log_loss(target, probs) + log_loss(torch.ones(400), safe, labels=[0, 1])
-    assert log_score(probs, target, HARM_MATRIX).mean().item() == pytest.approx(expected)
+    assert log_score(probs, target, HARM).mean().item() == pytest.approx(expected)
 
 
-def test_the_plain_model_is_chosen_where_nothing_is_better() -> None:
-    target, plain, _ = sample(2000, 3, strength=6.0)
-    worse = plain.roll(1, dims=1)
-    options = options_of([plain, worse], target, HARM_MATRIX)
-    assert options.options[options.choose(0.0)].model == 0
-
-
-def test_a_model_that_is_clearly_better_is_chosen() -> None:
-    target, plain, _ = sample(3000, 4, strength=1.0)
-    better = plain + 1.5 * torch.eye(3)[target]
-    options = options_of([plain, better], target, HARM_MATRIX)
-    assert options.options[options.choose(0.0005)].model == 1
+def test_the_calibration_with_the_better_score_is_taken() -> None:
+    one_way = harm_matrix(ConcernSpec(3, releases=[[0, 1]]))
+    target, logits, _ = sample(2000, 1)
+    shifted = logits + torch.tensor([0.0, 0.0, 1.5])
+    assert best_calibration(shifted, target, one_way).method == "vector"
+    few = best_calibration(logits[:60], target[:60], one_way)
+    assert few.method == "temperature"  # the odds are right, and 60 samples are few for six parameters
+    assert torch.equal(few.probs, calibrated(logits[:60], target[:60], "temperature"))
+    assert few.score == pytest.approx(log_score(few.probs, target[:60], one_way).mean().item())
+    assert best_calibration(shifted, target, HARM).method == "temperature"  # margins of equal size shift no class
 
 
 def accurate_but_overconfident(size: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -100,21 +90,23 @@ def accurate_but_overconfident(size: int) -> tuple[Tensor, Tensor, Tensor]:
     return target, overconfident, aware
 
 
-def test_a_better_score_does_not_make_up_for_a_clear_loss_of_accuracy() -> None:
+def test_no_factor_makes_up_for_a_clear_loss_of_accuracy_against_other_decisions() -> None:
     target, plain, aware = accurate_but_overconfident(4000)
-    options = options_of([plain, aware], target, HARM_MATRIX)
-    assert options.ranking() == [1, 0]
-    assert options.options[options.choose(0.0005)].model == 0
+    probs, before = calibrated(aware, target, "temperature"), plain.argmax(dim=1)
+    assert choose_factor(probs, target, HARM, 0.0005, before=before) is None
+    assert choose_factor(probs, target, HARM, 0.0005) is not None
+    assert choose_factor(probs, target, HARM, 0.5, before=plain.roll(1, dims=1).argmax(dim=1)) is not None
 
 
 def test_a_loss_in_few_clusters_is_not_clear() -> None:
     """Each of 120 samples 20 times: 6 fewer are right, which 2400 independent samples would show clearly."""
     drawn = accurate_but_overconfident(4000)
     target, plain, aware = (each[240:360].repeat_interleave(20, dim=0) for each in drawn)
-    options = options_of([plain, aware], target, HARM_MATRIX, factors=(1.0,))
-    assert options.counted[1, RIGHT].sum() == -6 * 20
-    assert options.options[options.choose(0.0005)].model == 0
-    assert options.options[options.choose(0.0005, torch.arange(120).repeat_interleave(20))].model == 1
+    probs, before = calibrated(aware, target, "temperature"), plain.argmax(dim=1)
+    assert (aware.argmax(dim=1) == target).sum() - (before == target).sum() == -6 * 20
+    clusters = torch.arange(120).repeat_interleave(20)
+    assert choose_factor(probs, target, HARM, 0.0005, factors=(1.0,), before=before) is None
+    assert choose_factor(probs, target, HARM, 0.0005, factors=(1.0,), before=before, clusters=clusters) == 1
 
 
 @pytest.mark.slow
@@ -124,18 +116,23 @@ def test_scores_choose_the_better_model_more_often_than_counts() -> None:
     right = {"scores": 0, "counts": 0}
     for part in range(100):
         at = slice(300 * part, 300 * (part + 1))
-        options = options_of([noisier[at], better[at]], target[at], HARM_MATRIX, factors=(1.0,))
-        right["scores"] += options.choose(0.0005) == 1
-        counted = options.counted.mean(dim=2)
-        right["counts"] += bool(counted[1, RIGHT] >= -0.0005 and counted[1, HARM] < 0)
+        scores = [best_calibration(each[at], target[at], HARM).score for each in (noisier, better)]
+        right["scores"] += scores[1] < scores[0]
+        correct = [(each[at].argmax(dim=1) == target[at]).double().mean() for each in (noisier, better)]
+        harm = [HARM[target[at], each[at].argmax(dim=1)].mean() for each in (noisier, better)]
+        right["counts"] += bool(correct[1] >= correct[0] - 0.0005 and harm[1] < harm[0])
     assert right["scores"] >= 80
     assert right["scores"] > right["counts"] + 10
 
 
-def test_a_factor_costs_no_more_accuracy_than_allowed() -> None:
-    target, plain, _ = sample(3000, 6)
-    for allowed in (0.0, 0.001, 0.01):
-        options = options_of([plain], target, HARM_MATRIX)
-        chosen = options.estimates()[options.choose(allowed)]
-        assert chosen[RIGHT] >= -allowed
-        assert chosen[HARM] <= 0
+def test_a_factor_costs_no_more_accuracy_than_allowed_and_the_more_is_allowed_the_lower_it_is() -> None:
+    target, logits, _ = sample(3000, 6)
+    probs = calibrated(logits, target, "temperature")
+    by_factor = {effect.factor: effect for effect in effects_of_factors(probs, HARM)}
+    chosen = [choose_factor(probs, target, HARM, allowed) for allowed in (0.0, 0.001, 0.01, 0.1)]
+    for factor, allowed in zip(chosen, (0.0, 0.001, 0.01, 0.1), strict=True):
+        assert factor is not None
+        assert by_factor[factor].right >= -allowed
+        assert by_factor[factor].harm <= 0
+    assert chosen == sorted(chosen, reverse=True)
+    assert chosen[0] == 1 > chosen[-1]

@@ -16,7 +16,8 @@ from torch.nn.functional import cross_entropy
 
 from mpcs_torch.functional import ProbabilitiesWarning, meta_pattern_concern_score
 from mpcs_torch.functional.concern.losses import log_complement
-from mpcs_torch.learning import ConcernLoss, ConcernLossScale, GeneralizedMeanLoss, MarginRamp, SoftmaxMarginLoss
+from mpcs_torch.learning import ConcernLoss, GeneralizedMeanLoss, MarginRamp, SoftmaxMarginLoss
+from mpcs_torch.trainer.loss_scale import ConcernLossScale
 from tests.learning.losses_in_float64 import concern_loss, softmax_margin_loss
 
 

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import betabinom, binom
 
-from mpcs_torch import ConcernSpec
 from mpcs_torch.functional import UnattainableLimitError
 from mpcs_torch.functional.concern.limits import LimitedRate
-from mpcs_torch.learning import DecisionRule, Limit, plan_like, plan_limit
+from mpcs_torch.learning import Limit, plan_limit
 from mpcs_torch.learning.rule_fit import calibration_units, total_units
 from tests.benchmarks import planned_limits
 
@@ -175,41 +174,3 @@ def test_fits_attain_the_limit_as_often_as_planned() -> None:
     assert 0.9 <= planned < 0.95
     attained = planned_limits.share_attained(case, fits)
     assert attained == pytest.approx(planned, abs=3 * sqrt(planned * (1 - planned) / fits))
-
-
-@pytest.mark.slow
-def test_plans_by_a_pilot_are_attained_as_often_by_fits_to_other_samples() -> None:
-    case, fits = planned_limits.pilot_cases()["several limits"], 60
-    plan = case.plan()
-    assert 0.9 <= plan.chance < 0.99
-    attained = case.share_attained(plan.given, fits)
-    assert attained == pytest.approx(plan.chance, abs=3 * sqrt(0.09 / fits) + 0.03)
-    assert case.share_attained(plan.given // 2, fits) < attained - 0.15
-    assert str(plan).startswith(f"Collect {plan.given} samples like these 20 000: then at least 90 % can be")
-
-
-@pytest.mark.slow
-def test_a_plan_by_a_pilot_tells_the_errors_of_its_rarest_limit_and_no_referrals() -> None:
-    generator = torch.Generator().manual_seed(0)
-    target = torch.randint(0, 2, (400,), generator=generator)
-    logits = torch.randn(400, 2, generator=generator) + 3 * torch.nn.functional.one_hot(target, 2)
-    rule = DecisionRule(ConcernSpec(2, refer=0.05), [Limit(0.3, "any", of="1"), Limit(0.3, "any")], calibration=None)
-    plan = plan_like(rule, logits, target, coverage=0.1)
-    assert 0 < plan.errors == int(((logits.argmax(1) == 0) & (target == 1)).sum()) < int((rule(logits) < 0).sum())
-
-
-@pytest.mark.parametrize(
-    ("limits", "arguments", "said"),
-    [
-        ([], {}, "rule must have limits, but got []."),
-        ([Limit(0.1)], {"chance": 1.0}, "chance must be above 0 and below 1, but got 1.0."),
-        ([Limit(0.1)], {"coverage": 0.0}, "coverage must be above 0 and at most 1, but got 0.0."),
-        ([Limit(0.1, "any")], {}, "100 % can be decided in only 0 % of fits to 640 like these: lower the cov"),
-    ],
-)
-def test_a_pilot_that_shows_no_plan_is_refused(limits: list[Limit], arguments: dict[str, Any], said: str) -> None:
-    target = torch.arange(10) % 2
-    preds = torch.nn.functional.one_hot(torch.where(torch.arange(10) < 3, 1 - target, target), 2).float()
-    preds += 0.1 * torch.rand(10, 2, generator=torch.Generator().manual_seed(0))
-    with pytest.raises(ValueError, match=re.escape(said)):
-        plan_like(DecisionRule(ConcernSpec(2), limits, calibration=None), preds, target, **arguments)

@@ -12,8 +12,9 @@ from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.recommended import CHOICE, RULE, recipe_runs
 from tests.cli.test_cli import run
+from tests.learning.test_recommended import LIGHTS
 
-SETTINGS = ("digits", "recommended={}", "selector=null", "scheduler=null", "epochs.count=2", "name=mine")
+SETTINGS = ("digits", "recommended={members: 2}", "selector=null", "scheduler=null", "epochs.count=2", "name=mine")
 
 
 def test_it_trains_every_loss_and_goes_on_where_it_was_cut_off(
@@ -33,27 +34,36 @@ def test_it_trains_every_loss_and_goes_on_where_it_was_cut_off(
     assert run("train", *SETTINGS, "--out", tmp_path, "-q") == 130
     assert f"--resume {folder}" in capsys.readouterr().err
     assert run("train", "--resume", folder, "-q") == 0
-    assert begun == ["plain", "margin-2", "margin-4", "margin-4", "margin-2-smoothed"]
+    assert begun == ["plain-1", "plain-2", "margin-1", "margin-1", "margin-2"]
     told = json.loads((folder / CHOICE).read_text())
-    assert capsys.readouterr().out.startswith(told["summary"])
+    assert capsys.readouterr().out.startswith(f"{told['loss']}, decided by cost")
+    assert [step["name"] for step in told["steps"]][-1] == "+ 2 models"
     assert DecisionRule.load(folder / RULE).is_fitted
     assert run("train", *SETTINGS, "--out", tmp_path, "-q") == 2
     assert "already has a run" in capsys.readouterr().err
 
 
-@pytest.mark.filterwarnings("ignore:E4")
+@pytest.mark.filterwarnings("ignore:E4", "ignore::mpcs_torch.calibration.CalibrationWarning")
 def test_limits_come_from_the_config(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     limited = "recommended={refer: [dangerous <= 0.2]}"
     assert run("train", SETTINGS[0], limited, *SETTINGS[2:], "--out", tmp_path, "-q", "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert "under the limits" in told["summary"]
+    assert told["steps"][-1]["name"] == "+ referrals that keep the limits"
     assert DecisionRule.load(tmp_path / "mine" / RULE).limits[0].at_most == 0.2
 
 
 def test_the_runs_have_the_losses_of_the_recipe() -> None:
-    runs = recipe_runs(load_packaged_config("experiments/digits", ["recommended={}", "selector=null"]))
-    assert [own.training.margin_ramp for own in runs.values()] == [None, [0.1, 0.6], [0.1, 0.6], [0.1, 0.6]]
-    assert all(own.recommended is None and own.selector is not None for own in runs.values())
+    recipe = "recommended={members: 2, label_smoothing: 0.1}"
+    runs = recipe_runs(load_packaged_config("experiments/digits", [recipe, "selector=null", "seed=5"]))
+    assert {name: [(own.name, own.seed) for own in of_loss] for name, of_loss in runs.items()} == {
+        "plain": [("plain-1", 5), ("plain-2", 6)],
+        "margin": [("margin-1", 5), ("margin-2", 6)],
+    }
+    assert [of_loss[0].training.margin_ramp for of_loss in runs.values()] == [None, [0.1, 0.6]]
+    losses = [own.loss.make(LIGHTS) for of_loss in runs.values() for own in of_loss]
+    assert [loss.label_smoothing for loss in losses] == [0.1] * 4
+    assert [loss.full_margin for loss in losses] == [0, 0, 4, 4]
+    assert all(own.recommended is None and own.selector is not None for of_loss in runs.values() for own in of_loss)
 
 
 @pytest.mark.parametrize(

@@ -101,14 +101,10 @@ def apply(
 
 
 @decide.command()
-@options.shared(*options.OF_CLASSES, "cluster", *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
+@options.shared("json", "quiet")
 def plan(
-    limit: Annotated[list[str], typer.Option(metavar="TEXT")],
-    reading: ReadOptions,
-    expected: Annotated[list[float] | None, typer.Option()] = None,
-    like: Annotated[Path | None, options.FILE] = None,
-    concern: Annotated[Path | None, options.concern_option("what errors cost, for --like")] = None,
-    coverage: float = 1.0,
+    limit: Annotated[str, typer.Option(metavar="TEXT")],
+    expected: Annotated[list[float], typer.Option()],
     chance: float = 0.9,
     share: float = 1.0,
     group_shares: Annotated[str | None, typer.Option(metavar="SHARES")] = None,
@@ -117,60 +113,28 @@ def plan(
 ) -> None:
     """Plan how many validation samples to collect, so that a limit is likely to be kept without referring any.
 
-    Give the rate of errors to expect, or a pilot: predictions with labels, from which fits of a rule are drawn.
-
     Args:
-        limit: A limit, as of `decide fit`; with --like repeatable.
+        limit: A limit, as of `decide fit`.
         expected: Expected share of errors among the samples that the limit is about; repeatable.
-        like: Predictions and labels of a pilot, to collect more such samples (--cluster: more such clusters).
-        coverage: With --like, the smallest acceptable share of decided rows under the limits.
-        chance: The desired probability that all samples, or this share, can be decided under the limit.
+        chance: The desired probability that all samples can be decided under the limit.
         share: Share of the samples that the limit is about, such as those of the class.
         group_shares: Shares of the groups of a limit by a column, with commas.
         cluster_size: Samples of a cluster, such as a patient; or several, equally frequent sizes, with commas.
         shared: Correlation of errors in a cluster; 1 if all samples err together.
     """
-    if (like is None) == (not expected):
-        raise typer.BadParameter("give one of both: a rate of errors, or a pilot", param_hint="--expected, --like")
-
     from mpcs_torch.learning import Limit, plan_limit
 
-    if like is not None:
-        _plan_like(limit, like, concern, reading, coverage, chance)
-        return
-    if len(limit) > 1:
-        raise typer.BadParameter("must be one limit for --expected; --like takes several", param_hint="--limit")
     with options.refused_values():
-        asked = Limit.parse(limit[0])
+        asked = Limit.parse(limit)
         shares = (1.0,) if group_shares is None else _numbers(group_shares, "--group-shares")
         sizes: Any = _numbers(cluster_size, "--cluster-size")
         plan_for = partial(plan_limit, asked, chance=chance, share=share, group_shares=shares)
-        plans = {rate: plan_for(rate, cluster_size=sizes, shared=shared) for rate in expected or ()}
+        plans = {rate: plan_for(rate, cluster_size=sizes, shared=shared) for rate in expected}
     columns = ["expected", "given", "counted", "judging", "fewest"]
     rows = [[rate, one.given, sum(one.counted), one.judging, one.fewest] for rate, one in plans.items()]
     plain = [dict(zip([*columns, "plan"], [*row, str(plans[row[0]])], strict=True)) for row in rows]
     sentences = "\n".join(f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items())
     print_result(plain, Table(columns, [list(map(str, row)) for row in rows]), sentences)
-
-
-def _plan_like(
-    limits: list[str], like: Path, concern: Path | None, reading: ReadOptions, coverage: float, chance: float
-) -> None:
-    from mpcs_torch.concern import load_concern
-    from mpcs_torch.evaluation.decision_files import open_to_fit, rows_to_fit
-    from mpcs_torch.learning import DecisionRule, Limit, plan_like
-
-    if concern is None:
-        raise typer.BadParameter("must be given with --like", param_hint="--concern")
-    with options.refused_values():
-        rule = DecisionRule(load_concern(concern), [Limit.parse(text) for text in limits])
-    predictions = open_to_fit(rule, like, reading)
-    with row_counter("read", [like], predictions) as advance:
-        arguments, note_on_units = rows_to_fit(rule, predictions, advance)
-    with options.refused_values():
-        planned = plan_like(rule, **arguments, coverage=coverage, chance=chance)
-    note(*filter(None, [note_on_units]))
-    print_result(planned._asdict() | {"plan": str(planned)}, f"{planned}\n")
 
 
 def _guarantee(rule: "DecisionRule", cluster: str | None) -> str:

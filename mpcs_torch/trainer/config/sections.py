@@ -227,6 +227,9 @@ class TrainingConfig(Section):
     optimizer: OptimizerConfig = OptimizerConfig(name="adam")
     clip_norm: Annotated[Number, Field(gt=0)] | None = None
     """The maximum norm of all gradients together. Default: no clipping."""
+    noise: Annotated[Number, Field(ge=0)] = 0.0
+    """The standard deviation of the random noise that is added to the inputs of each batch, as a share of the standard
+    deviation of all training inputs."""
     save_seconds: Annotated[Number, Field(ge=0)] = 60.0
     """The interval, in seconds, at which the state of the run is saved to resume it; 0 for every step."""
     loss_scale: str | None = None
@@ -239,8 +242,12 @@ class TrainingConfig(Section):
 
 
 class RecommendedConfig(Section):
-    """The settings of the recommended recipe: train without and with margins, and choose a model by validation."""
+    """The settings of the recommended recipe: train without and with a margin, and choose a loss by validation."""
 
+    members: Annotated[int, Field(ge=1, le=1000)] = 1
+    """The number of models of each loss, with the seeds ``seed``, ``seed`` + 1, and so on."""
+    label_smoothing: Annotated[Number, Field(ge=0, le=1)] = 0.0
+    """The label smoothing of both losses."""
     max_accuracy_loss: Annotated[Number, Field(ge=0, le=1)] = MAX_ACCURACY_LOSS
     """The largest loss of accuracy that the choice may cause on validation samples, as a share of samples."""
     refer: list[str] = Field(default_factory=list)
