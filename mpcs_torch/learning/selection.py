@@ -21,7 +21,7 @@ class MissingMetricError(MpcsError, ValueError):
     """The values of an epoch lack a metric of the selection rule."""
 
 
-INDISTINGUISHABLE = "epochs not significantly different"
+AS_GOOD = "epochs that may be as good"
 """The header of the last column in the table of `explain`, if a metric counts errors."""
 
 
@@ -282,18 +282,23 @@ def count_interval(count: float) -> tuple[float, float]:
     return float(gammaincinv(count, LEVEL / 2)) if count else 0.0, float(gammainccinv(count + 1, LEVEL / 2))
 
 
-def indistinguishable(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
-    """Return the epochs whose number of errors, the metric ``name``, does not differ significantly from ``pick``'s.
+def as_good_as(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
+    """Return the epochs that may have no more errors than ``pick`` on new samples, by the count ``name``.
 
-    An exact test at the 5 % level treats the errors of two epochs as independent.
+    The pick was chosen for its low count, so it is compared at a level that is corrected for all pairs of epochs: if
+    all are equally good, all are returned with a probability of at least 95 %. The exact test treats the errors of two
+    epochs as independent.
     """
     from scipy.special import bdtr
 
     pairs = [
         (epoch, sorted((epoch.values[name], pick.values[name]))) for epoch in epochs if epoch.number != pick.number
     ]
+    number = max(1, len(epochs) * (len(epochs) - 1) // 2)
     return [
-        epoch for epoch, (low, high) in pairs if isfinite(low + high) and 2 * bdtr(low, int(low + high), 0.5) > LEVEL
+        epoch
+        for epoch, (low, high) in pairs
+        if isfinite(low + high) and 2 * bdtr(low, int(low + high), 0.5) > LEVEL / number
     ]
 
 
@@ -301,7 +306,7 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
     """Return a table of the epoch that the rule picks, and of the epoch that each metric alone picks, to compare them.
 
     If a metric counts errors, its values have exact 95 % intervals for independent samples, and the last column lists
-    the epochs whose count is not significantly different from that of the epoch in the row, and their number. ``best``
+    the epochs that may be as good as the epoch in the row (see `as_good_as`), and their number. ``best``
     is the best epoch with a checkpoint; if the rule picks another epoch, the table lists both.
     """
     ranking, counts = rule.ranking(epochs), count_metrics(rule, epochs)
@@ -323,10 +328,10 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
         by, candidates = rivals[picker]
         ties = ""
         if by in counts:
-            others = {other.number for other in indistinguishable(candidates, by, epoch)}
+            others = {other.number for other in as_good_as(candidates, by, epoch)}
             ties = f"{_as_ranges(others)} ({len(others)} epochs)" if others else "none"
         rows.append([picker, str(epoch.number), *(cells.get(name, "") for name in names), *([ties] if counts else [])])
-    return Table(["picked by", "epoch", *names, *([INDISTINGUISHABLE] if counts else [])], rows)
+    return Table(["picked by", "epoch", *names, *([AS_GOOD] if counts else [])], rows)
 
 
 def _as_ranges(numbers: Collection[int]) -> str:

@@ -17,7 +17,7 @@ from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.checkpoint_files import MANIFEST, Manifest, SavedEpoch, damaged
-from mpcs_torch.learning.selection import count_metrics, explain, indistinguishable
+from mpcs_torch.learning.selection import as_good_as, count_metrics, explain
 from mpcs_torch.metrics.register import COLUMNS
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.parts import TEST
@@ -86,18 +86,19 @@ class RecordedEpochs:
         parts: list[Table | str] = [explain(rule, self.epochs, best=best)]
         if counts:
             counted = f"columns read as counts of independent errors: {', '.join(counts)}"
-            parts.append(f"In brackets: {CONFIDENCE_TEXT} intervals of {counted}.")
+            lowest = "A count that was picked as the lowest is likely to be higher on new samples."
+            parts.append(f"In brackets: {CONFIDENCE_TEXT} intervals of {counted}. {lowest}")
         if not ranking:
             return [*parts, no_pick(rule, self.epochs)]
         pick = ranking[0]
         parts.append(f"Best epoch: {pick.number}")
         if self.kind == SELECTOR:
             parts.append(self._checkpoint_sentence(pick, best))
-        same = indistinguishable(ranking, rule.by, pick) if rule.by in counts else []
+        same = as_good_as(ranking, rule.by, pick) if rule.by in counts else []
         if same:
             numbers = ", ".join(dict.fromkeys(str(epoch.number) for epoch in same))
-            test = f"epoch {pick.number} by {rule.by} (exact test, {100 * LEVEL:g} %)"
-            parts.append(f"These epochs do not differ significantly from {test}: {numbers}.")
+            test = f"exact test, {100 * LEVEL:g} % for all pairs of {len(ranking)} epochs"
+            parts.append(f"These epochs may be as good as epoch {pick.number} by {rule.by} ({test}): {numbers}.")
         return parts
 
     def _checkpoint_sentence(self, pick: SavedEpoch, best: SavedEpoch | None) -> str:

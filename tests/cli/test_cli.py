@@ -124,11 +124,13 @@ def test_select_says_where_counts_do_not_tell_epochs_apart(tmp_path: Path, capsy
     assert run("select", tmp_path, "--by", "dangerous") == 0
     printed = capsys.readouterr().out
     assert "95 % intervals of columns read as counts of independent errors: dangerous." in printed
-    assert "These epochs do not differ significantly from epoch 2 by dangerous (exact test, 5 %): 1." in printed
+    assert (
+        "These epochs may be as good as epoch 2 by dangerous (exact test, 5 % for all pairs of 3 epochs): 1." in printed
+    )
     assert "4 [1.09, 10.2]" in printed
     assert run("select", tmp_path, "--by", "dangerous", "--json") == 0
     told = json.loads(capsys.readouterr().out)
-    assert told["indistinguishable"] == [1]
+    assert told["as_good_as"] == [1]
     assert told["intervals"]["dangerous"] == pytest.approx([1.0899, 10.2416], abs=1e-4)
 
 

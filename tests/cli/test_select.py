@@ -261,7 +261,7 @@ def test_an_epoch_that_is_recorded_twice_is_counted_and_listed_once(capsys: pyte
     train(Path("skin"), [EPOCHS[0], {**EPOCHS[1], "missed": 8.0}, {**EPOCHS[2], "missed": 4.0}], resume=True)
     found = selected(capsys, "skin", "--within", "accuracy=1")
     assert found["read"][0].startswith("skin: 3 epochs of ")
-    assert (found["best"][0]["epoch"], found["indistinguishable"]) == (2, [1, 0])
+    assert (found["best"][0]["epoch"], found["as_good_as"]) == (2, [1, 0])
     [warning] = found["warnings"]
     assert warning.startswith("skin: recorded more than once: epoch 1, 2 ")
     assert run("select", "skin", "--within", "accuracy=1") == 0

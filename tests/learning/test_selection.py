@@ -13,13 +13,13 @@ from torchmetrics.classification import MulticlassAccuracy
 from mpcs_torch import MetaPatternConcernScore
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.learning.selection import (
-    INDISTINGUISHABLE,
+    AS_GOOD,
     Contenders,
     Epoch,
     SelectionRule,
+    as_good_as,
     count_interval,
     explain,
-    indistinguishable,
 )
 
 DIRECTIONS = {"mpcs": MetaPatternConcernScore, "accuracy": MulticlassAccuracy(num_classes=3)}
@@ -150,7 +150,7 @@ def test_epochs_are_told_apart_only_where_any_overlap_of_their_errors_does(
     first: int, second: int, shared: int
 ) -> None:
     pick, other = (Epoch(i, {"dangerous": float(count)}) for i, count in enumerate((first, second)))
-    is_told = not indistinguishable([pick, other], "dangerous", pick)
+    is_told = not as_good_as([pick, other], "dangerous", pick)
     only = min(first, second)
     assert is_told == (first + second > 0 and binomtest(only, first + second).pvalue <= 0.05)
     overlap = min(shared, only)
@@ -164,10 +164,20 @@ def test_a_count_has_its_interval_and_names_the_epochs_that_it_does_not_tell_apa
     rule = SelectionRule("dangerous", {"dangerous": "min", "accuracy": "max"}, within={"accuracy": 0.01})
     rows = {row["picked by"]: row for row in explain(rule, runs).records()}
     assert rows["the rule"]["dangerous"] == "4 [1.09, 10.2]"
-    assert rows["the rule"][INDISTINGUISHABLE] == "1, 3 (2 epochs)"  # 4 of 16 and 4 of 33 errors
+    assert rows["the rule"][AS_GOOD] == "1, 3 (2 epochs)"  # 4 of 16 and 4 of 33 errors
     assert rows["dangerous"]["dangerous"] == "3 (-1) [0.619, 8.77]"
-    assert rows["dangerous"][INDISTINGUISHABLE] == "1, 2 (2 epochs)"  # also those outside of the limits of the rule
-    assert rows["accuracy"][INDISTINGUISHABLE] == ""
+    assert rows["dangerous"][AS_GOOD] == "1 to 3 (3 epochs)"  # also those outside of the limits of the rule
+    assert rows["accuracy"][AS_GOOD] == ""
+
+
+def test_of_equally_good_epochs_none_is_missing() -> None:
+    """Although the pick is the lowest of 30 counts."""
+    counts = torch.poisson(torch.full((1000, 30), 40.0), generator=torch.Generator().manual_seed(0))
+    complete = 0
+    for row in counts.tolist():
+        epochs = [Epoch(i, {"dangerous": count}) for i, count in enumerate(row)]
+        complete += len(as_good_as(epochs, "dangerous", min(epochs, key=lambda epoch: epoch.values["dangerous"]))) == 29
+    assert complete / 1000 >= 0.95
 
 
 @pytest.mark.parametrize(
@@ -185,7 +195,7 @@ def test_a_count_has_its_interval_and_names_the_epochs_that_it_does_not_tell_apa
 def test_counts_are_whole_in_every_epoch(column: list[float], way: Direction, is_count: bool) -> None:
     runs = [Epoch(i, {"mine": value}) for i, value in enumerate(column)]
     table = explain(SelectionRule("mine", {"mine": way}), runs)
-    assert (INDISTINGUISHABLE in table.header) == is_count == ("[" in table.rows[0][2] if table.rows else False)
+    assert (AS_GOOD in table.header) == is_count == ("[" in table.rows[0][2] if table.rows else False)
 
 
 @pytest.mark.parametrize(

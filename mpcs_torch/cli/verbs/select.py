@@ -77,12 +77,12 @@ def _rule(folder: "RecordedEpochs", by: str | None, within: dict[str, float]) ->
 
 
 def _plain(folder: "RecordedEpochs", rule: "SelectionRule") -> dict[str, Any]:
-    """Return what ``rule`` picks in ``folder`` as plain data, and which epochs do not differ significantly from it."""
-    from mpcs_torch.learning.selection import count_interval, count_metrics, indistinguishable
+    """Return what ``rule`` picks in ``folder`` as plain data, and which epochs may be as good."""
+    from mpcs_torch.learning.selection import as_good_as, count_interval, count_metrics
 
     ranking = rule.ranking(folder.epochs)
     counts = count_metrics(rule, folder.epochs)
-    same = indistinguishable(ranking, rule.by, ranking[0]) if ranking and rule.by in counts else []
+    same = as_good_as(ranking, rule.by, ranking[0]) if ranking and rule.by in counts else []
     return {
         "folder": folder.name,
         "rule": asdict(rule),
@@ -91,6 +91,6 @@ def _plain(folder: "RecordedEpochs", rule: "SelectionRule") -> dict[str, Any]:
             for epoch in ranking[:1]
         ],
         "intervals": {name: count_interval(ranking[0].values[name]) for name in counts if ranking},
-        "indistinguishable": list(dict.fromkeys(epoch.number for epoch in same)),
+        "as_good_as": list(dict.fromkeys(epoch.number for epoch in same)),
         "picked_by_each": {name: epoch.number for name, epoch in rule.picked_by_each(folder.epochs).items()},
     }
