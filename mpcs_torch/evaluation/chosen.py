@@ -287,7 +287,7 @@ def has_free_errors(concern: ConcernSpec | None) -> bool:
     """Return whether any error costs nothing; MPCS, which divides by costs, is then undefined."""
     if concern is None or concern.weights is None:  # without weights, errors cost a factor above 0
         return False
-    return bool((concern.matrix() == 0).any())
+    return bool((concern.mpcs_weights() == 0).any())
 
 
 class MetricInputs:

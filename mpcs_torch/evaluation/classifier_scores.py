@@ -30,6 +30,7 @@ from mpcs_torch.functional.probability.scores import ProbabilityMeans
 from mpcs_torch.tables import Table, in_digits, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
+    from mpcs_torch.evaluation.bounds import Bounds
     from mpcs_torch.metrics.register import MetricEntry
 
 ID = re.compile(r"[ _-]?(id|no|nr|number)$", re.IGNORECASE)
@@ -63,6 +64,8 @@ class ClassifierScores(Scores):
     """The sum of the weights of all rows; without weights, the number of rows."""
     constant: tuple[str, float] | None = None
     """The class that is cheapest to predict for all rows, and the cost per row; None if no metric is relative to it."""
+    bounds: "Bounds | None" = None
+    """Computes the bounds of values for requirements; None if intervals were not requested."""
     reported: ProbabilityMeans | None = None
     measured: MeasuredProbabilities | None = None
 
@@ -76,6 +79,12 @@ class ClassifierScores(Scores):
                 if rate == "recall":
                     sensitivities[f"sensitivity[{name}]"] = rates[f"{rate}[{name}]"]
         return {**rates, **sensitivities}
+
+    def bound(self, metric: str, *, is_upper: bool) -> float | str:
+        """Return the bound of a value for requirements, or the reason why it has none."""
+        if metric not in self.values or self.bounds is None:
+            return super().bound(metric, is_upper=is_upper)  # the intervals of rates are bounds
+        return self.bounds.of_value(metric, is_upper=is_upper)
 
     @property
     def is_weighted(self) -> bool:

@@ -11,6 +11,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.bounds import Bounds
 from mpcs_torch.evaluation.chosen import MetricInputs, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
@@ -66,6 +67,8 @@ def evaluate_confusion(
     numbers, intervals = torch.cat(parts), intervals and len(parts) == 1
     units = layout.units(numbers, None)._replace(counts=counts)
     scores = binned_scores(layout, numbers, units, class_names, {}, confusion=confusion, intervals=intervals)
+    if intervals:
+        scores = replace(scores, bounds=Bounds(layout, numbers, units, {}))
     cautions = [] if concern is None else rare_classes(class_names, confusion.sum(1), concern.dangerous_pairs())
     over_costs = None
     if chosen.ranges is not None and concern is not None:

@@ -13,6 +13,7 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.bins import ids_of_names
+from mpcs_torch.evaluation.bounds import Bounds
 from mpcs_torch.evaluation.cautions import Repeats, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, as_entries, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, cluster_plural
@@ -22,7 +23,7 @@ from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
 from mpcs_torch.evaluation.scores import GroupScores
-from mpcs_torch.evaluation.values import binned_scores, compare
+from mpcs_torch.evaluation.values import binned_scores, compare, same_bins
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
@@ -342,7 +343,16 @@ class Evaluation:
             over_costs,
             without=without,
             is_default=self._is_default,
+            paired_bounds=self._paired_bounds() if is_compared else {},
         )
+
+    def _paired_bounds(self) -> dict[str, Bounds]:
+        """Return what the bounds of differences are computed from, by model: sums of the same units."""
+        tables = same_bins([sums.tables[ALL] for sums in self._models.values()])
+        return {
+            name: Bounds(sums.layout, table.sums, sums.layout.units(table.sums, self._cluster), sums.kept_ranks())
+            for (name, sums), table in zip(self._models.items(), tables, strict=True)
+        }
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
         sums, concern, cautions = next(iter(self._models.values())), self.chosen.concern, list[EvaluationWarning]()
@@ -374,6 +384,8 @@ class Evaluation:
         without_sums = sums.without_sums(column, code, self._cluster)
         kinds: dict[str, Any] = {"confusion": sums.confusion if column == ALL else None, "intervals": self._intervals}
         scores = binned_scores(sums.layout, numbers, units, self.class_names, without_sums, **kinds)
+        if self._intervals:
+            scores = replace(scores, bounds=Bounds(sums.layout, numbers, units, sums.kept_ranks(), (column, code)))
         clusters = scores.clusters if sums.tables[column].bits is None else {}  # a folded bin has several clusters
         scores = replace(scores, clusters=clusters, cluster_name=cluster_plural(self._cluster or ""))
         return replace(scores, notes=self._notes, **sums.probability_means()) if column == ALL else scores
@@ -384,5 +396,5 @@ def _clusters(column: str) -> str:
 
 
 def _costs_differ(concern: ConcernSpec) -> bool:
-    costs = concern.matrix()
+    costs = concern.mpcs_weights()
     return bool((costs.fill_diagonal_(float(costs[0, 1])) != costs[0, 1]).any())

@@ -47,6 +47,7 @@ Reason = str
 """The type of a sentence on why there is no interval."""
 NO_VALUE: Reason = "the metric has no value"
 NOT_REQUESTED: Reason = "intervals were not requested"
+NO_RANGE: Reason = "what a row can add to it has no limit, so its interval is approximate"
 
 
 class Units(NamedTuple):
@@ -102,14 +103,14 @@ def metric_interval(
     if not isfinite(value):
         return NO_VALUE
     if measure.interval_rule == "bounded":
-        return _bounded(measure, bins, whole, units)
+        return bounded_interval(measure, bins, whole, units)
     if isinstance(bins, ClassCounts) and measure.averaged_classes(bins) is not None and _has_rare_rates(bins, units):
         return _from_class_rates(measure, bins, whole, units, class_ends)
     fewest = MIN_WRONG[measure.interval_rule]
     is_hard = not bool(units.errors.isnan().any())
     is_rare = is_hard and _effective_count(units.errors > 0, units) < fewest
     if is_rare or (measure.interval_rule == "mean" and _few_dominate(*measure.ratio(bins, whole), units)):
-        interval = _bounded(measure, bins, whole, units) if measure.interval_rule == "mean" else ""
+        interval = bounded_interval(measure, bins, whole, units) if measure.interval_rule == "mean" else ""
         ends = sorted(measure.value_from_ratio(ratio, whole) for ratio, _ in measure.row_ratios(whole)) or [0.0]
         if isinstance(interval, str) or interval[1] - interval[0] > 0.1 * (ends[-1] - ends[0]):  # too wide to report
             why = (
@@ -148,7 +149,7 @@ def metric_difference(measure: AnyMeasure, first: Any, second: Any, units: Units
         slope = _slope(measure, whole[0])
         if (is_rate or (is_rare and possible)) and slope and ratios[0][1].equal(ratios[1][1]):
             both = [(sign * most, per) for most, per in possible for sign in (-1, 1)]
-            numbers, counts, per = _histogram(change, ratios[0][1], both, units)
+            numbers, counts, per = histogram(change, ratios[0][1], both, units)
             low, high = sorted(slope * ratio for ratio in _gaffke(numbers, counts, per))
             p_value = bounded_mean_test(numbers, counts)
             return PairedDifference(first_value, second_value, difference, low, high, p_value)
@@ -164,6 +165,14 @@ def metric_difference(measure: AnyMeasure, first: Any, second: Any, units: Units
     if spread <= 1e-12 * abs(difference) or spread == 0:
         return f"all {units.name} agree, so the error of the value is unknown"
     return student_difference(first_value, second_value, spread, units.counts.sum().item() - 1)
+
+
+def slope_of_ratio(measure: AnyMeasure, whole: Any) -> float:
+    """Return the derivative of the metric's value by the ratio numerator / denominator."""
+    numerator, per = measure.ratio(whole, whole)
+    ratio, step = (numerator / per).item(), 1e-5
+    low, high = (measure.value_from_ratio(ratio + sign * step, whole) for sign in (-1, 1))
+    return (high - low) / (2 * step)
 
 
 def _slope(measure: AnyMeasure, whole: Any) -> float | None:
@@ -212,7 +221,7 @@ def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
     for part, total in zip(parts.reshape(len(parts), -1).T, totals.reshape(len(totals), -1).T, strict=True):
         most = total.max().item()
         if (total * units.counts).sum() > 0:
-            low, high = _gaffke(*_histogram(part, total, [(0, most), (most, most)], units))
+            low, high = _gaffke(*histogram(part, total, [(0, most), (most, most)], units))
             ends.append((max(0.0, low), min(1.0, high)))
         else:
             ends.append((nan, nan))
@@ -232,7 +241,8 @@ def _effective_count(is_counted: Tensor, units: Units) -> float:
     return (weights.sum().square() / weights.square().sum().clamp(min=1e-300)).item()
 
 
-def _bounded(measure: AnyMeasure, bins: Any, whole: Any, units: Units) -> Interval | Reason:
+def bounded_interval(measure: AnyMeasure, bins: Any, whole: Any, units: Units) -> Interval | Reason:
+    """Return Gaffke's interval of a ratio, which allows for a bin of the largest size with the worst possible rows."""
     numerator, per = measure.ratio(bins, whole)
     possible = measure.bin_ratios(bins, whole, units.size)
     if not possible:
@@ -242,7 +252,7 @@ def _bounded(measure: AnyMeasure, bins: Any, whole: Any, units: Units) -> Interv
     if list(measure.row_ratios(whole)) == RATE:
         ends: Sequence[float] = rate_ends(numerator, per, units).tolist()
     else:
-        ends = _gaffke(*_histogram(numerator, per, possible, units))
+        ends = _gaffke(*histogram(numerator, per, possible, units))
     low, high = (measure.value_from_ratio(end, whole) for end in ends)
     return min(low, high), max(low, high)
 
@@ -262,10 +272,10 @@ def _with_worst_row(measure: AnyMeasure, bins: Any, whole: Any, units: Units) ->
     worst = (sign * numerator / per).nan_to_num(-inf).max().item()
     worst += max(0.0, bad - worst) * row / size
     possible = [(size * min(sign * lowest, sign * highest), size), (size * worst, size)]
-    return measure.value_from_ratio(sign * _gaffke(*_histogram(sign * numerator, per, possible, units))[1], whole)
+    return measure.value_from_ratio(sign * _gaffke(*histogram(sign * numerator, per, possible, units))[1], whole)
 
 
-def _histogram(
+def histogram(
     numerator: Tensor, per: Tensor, possible: Sequence[tuple[float, float]], units: Units
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Count the bins with each pair of ``numerator`` and denominator ``per``, (B,) each; add the pairs ``possible``.

@@ -224,6 +224,10 @@ class ModelSums:
         for kind, counts in decided.items():
             self.decided[kind] = self.decided.get(kind, 0) + counts
 
+    def kept_ranks(self) -> dict[str, KeptRanks]:
+        """Return the rows so far that measures of ranks keep; rows that are added later do not change them."""
+        return {name: kept.so_far() for name, kept in self.ranks.items()}
+
     @property
     def effective_rows(self) -> float:
         """The effective sample size of the weighted rows (Kish)."""

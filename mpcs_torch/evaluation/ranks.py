@@ -31,6 +31,12 @@ class KeptRanks:
         self._parts.append((rows, ids, dict(groups)))
         self._of_groups.clear()
 
+    def so_far(self) -> "KeptRanks":
+        """Return an object with the same rows, which does not change when further rows are added to this one."""
+        same = KeptRanks(self.measure)
+        same._parts, same._of_groups = list(self._parts), dict(self._of_groups)
+        return same
+
     def merge(self, other: "KeptRanks", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the rows of ``other``, whose codes of groups ``codes`` translates; add ``first`` to its identifiers."""
         for rows, ids, groups in other._parts:
@@ -50,6 +56,27 @@ class KeptRanks:
         if found.possible is not None:
             return found.value, area_interval(found)
         return found.value, found.jackknife("logit") if found.effective() >= MIN_EFFECTIVE else FEW_DECIDE
+
+    def bound(
+        self, column: str, code: int, *, clusters: bool, is_upper: bool, minus: "KeptRanks | None" = None
+    ) -> float | Reason:
+        """Return the bound of a group's value, or of this value minus that of the model ``minus``, for a requirement.
+
+        It allows for a row as badly ranked as any can be.
+        """
+        found = self._limited(column, code, clusters=clusters)
+        other = None if minus is None else minus._limited(column, code, clusters=clusters)
+        if found is None or (minus is not None and other is None):
+            return NO_VALUE
+        return (found if other is None else found.minus(other)).bounds()[is_upper]
+
+    def _limited(self, column: str, code: int, *, clusters: bool) -> Influences | None:
+        """Return the influences of rows with their limits, which are known for a mean over classes, too."""
+        found = self.influences(column, code, clusters=clusters)
+        if found is None or not isfinite(found.value) or found.possible is not None:
+            return found if found is not None and isfinite(found.value) else None
+        rows, _ = self._rows_of(column)[code]
+        return found._replace(possible=[_limits_of_rows(self.measure.misranked(rows))])
 
     def influences(self, column: str, code: int, *, clusters: bool) -> Influences | None:
         """Return the value of a group's rows with the influence of each; None if there is no value."""
@@ -81,6 +108,23 @@ def rank_difference(first: KeptRanks, second: KeptRanks, *, clusters: bool) -> P
     if found[0] is None or found[1] is None:
         return NO_VALUE
     return difference(found[0], found[1])
+
+
+def _limits_of_rows(areas: list[Misranked]) -> tuple[float, float]:
+    """Return the least and the largest influence that a row can have on the mean of some areas, as in `_of_areas`.
+
+    A row is ranked against the rest in the area of its class, and against the group in the other areas.
+    """
+    means = [area.of_group.mean.item() for area in areas]
+    own = [(area.of_group.weights.max() / area.of_group.weights.sum()).item() for area in areas]
+    rest = [(area.of_others.weights.max() / area.of_others.weights.sum()).item() for area in areas]
+    limits = []
+    for place in range(len(areas)):
+        used = [own[at] if at == place else rest[at] for at in range(len(areas))]
+        limits.append([sum(share * (mean - end) for mean, share in zip(means, used, strict=True)) for end in (1, 0)])
+    number = sum(len(kind.places) for kind in areas[0])
+    least, most = min(low for low, _ in limits), max(high for _, high in limits)
+    return number * least / len(areas), number * most / len(areas)
 
 
 def _of_areas(areas: list[Misranked], weights: Tensor | None, units: Tensor | None) -> Influences:

@@ -91,6 +91,11 @@ class Requirement:
         reason = "" if isfinite(bound) else reason or "it has no interval"
         return Outcome(self, "", "", float(value), bound, not reason and SIGNS[self.sign](bound, self.limit), reason)
 
+    def check_bound(self, value: float, bound: float | str) -> "Outcome":
+        """Test a value or a difference by its bound; without one, by the reason why it has none."""
+        end, reason = (nan, bound) if isinstance(bound, str) else (bound, "")
+        return self.check(value, end, end, reason)
+
 
 AT_SHARES = ", at the class shares of these rows (prevalence= and --prevalence take those of use)"
 """A caution for outcomes of precision, which is higher in test sets with a larger share of the class."""

@@ -1,13 +1,13 @@
 """The result of an evaluation of classifiers or detectors: values, intervals, groups and comparisons."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from math import nan
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from mpcs_torch.errors import did_you_mean, printable, quoted
-from mpcs_torch.evaluation.intervals import NotCompared
+from mpcs_torch.evaluation.intervals import NO_RANGE, NotCompared
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement, RequirementError
 from mpcs_torch.evaluation.scores import GroupScores, Measured, Scores, by_family, interval_text, on_screen
@@ -17,7 +17,12 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning as EvaluationWarning
 from mpcs_torch.tables import Table, in_digits
 
+if TYPE_CHECKING:  # detectors do not need it
+    from mpcs_torch.evaluation.bounds import Bounds
+
 ScoresT = TypeVar("ScoresT", bound=Scores)
+Tested = tuple[float, float | str, Interval | None]
+"""A value, its bound for a requirement or the reason why it has none, and its interval."""
 ABOUT_GROUPS = (
     "Intervals of groups are each of one group alone. The worst of many groups is likely to look worse here than on "
     "new rows, because it was selected by its value: it has no interval, nor have the mean and the spread of groups."
@@ -61,6 +66,8 @@ class Result(Generic[ScoresT]):
     """The pairs of models that could not be compared by a metric, with the reasons; ``notes`` states them, too."""
     is_default: bool = False
     """Whether metrics were not named, so that texts show the most important ones."""
+    paired_bounds: "Mapping[str, Bounds]" = field(default_factory=dict)
+    """Computes the bounds of differences for requirements, by model; empty if models were not compared by rows."""
 
     @property
     def first(self) -> ScoresT:
@@ -123,20 +130,26 @@ class Result(Generic[ScoresT]):
         is_of_concern = metric in BY_NAME and BY_NAME[metric].family == "concern" and not self.has_concern
         return f"add it to metrics (--metrics){', and give a concern (--concern)' if is_of_concern else ''}."
 
-    def require(self, *requirements: Requirement | str) -> list[Outcome]:
+    def require(self, *requirements: Requirement | str, approximate: bool = False) -> list[Outcome]:
         """Test requirements such as ``"recall[malignant] > 0.98"`` (`Requirement`), and return their outcomes.
+
+        A bound must keep the limit. It allows for a row (or cluster) as bad as any can be, which the rows may lack by
+        chance. A metric without a range, such as cross entropy or a Metric of your own, has no bound. With
+        ``approximate``, the end of its 95 % interval is tested instead.
 
         Raises:
             RequirementError: If a requirement is not met.
             ValueError: If there are no requirements, or one of them names a metric that was not measured.
         """
-        outcomes = self.check(*requirements)
+        outcomes = self.check(*requirements, approximate=approximate)
         if not all(outcome.holds for outcome in outcomes):
             raise RequirementError(outcomes)
         return outcomes
 
-    def check(self, *requirements: Requirement | str) -> list[Outcome]:
+    def check(self, *requirements: Requirement | str, approximate: bool = False) -> list[Outcome]:
         """Test each requirement for each model, on all rows and in each group; models used as references are skipped.
+
+        ``approximate`` is as in `require`.
 
         Raises:
             ValueError: If there are no requirements, or one of them names a metric that was not measured.
@@ -151,8 +164,10 @@ class Result(Generic[ScoresT]):
             is_as_tested = requirement.metric.startswith("precision[") and not self.first.is_weighted
             try:
                 for model in tested:
-                    for group, (value, ends, reason) in self._tested(requirement, model).items():
-                        outcome = requirement.check(value, *(ends or (nan, nan)), reason=reason)
+                    for group, (value, bound, ends) in self._tested(requirement, model).items():
+                        if bound == NO_RANGE and approximate and ends is not None:
+                            bound = ends[requirement.sign[0] == "<"]
+                        outcome = requirement.check_bound(value, bound)
                         outcomes.append(outcome._replace(model=model, group=group, caution=AT_SHARES * is_as_tested))
                 if requirement.reference is None and (values := self.first.value_range(requirement.metric)) is not None:
                     requirement.check_range(*values)
@@ -160,31 +175,47 @@ class Result(Generic[ScoresT]):
                 raise ValueError(f"requirement {quoted(str(requirement))}: {error}") from None
         return outcomes
 
-    def _tested(self, requirement: Requirement, model: str) -> dict[str, Measured]:
+    def _tested(self, requirement: Requirement, model: str) -> dict[str, Tested]:
         """Return a model's value for all rows (key "") and each group; with a reference, its difference on all rows."""
-        metric, reference = requirement.metric, requirement.reference
-        if reference is None:
-            by_group: dict[str, Measured | None] = {"": self.find(metric, model)}
-            for column in (each for each in self.groups if each.model == model):
-                by_group |= {f"{column.column} = {name}": scores.find(metric) for name, scores in column.groups.items()}
-            if None in by_group.values():
+        metric, is_upper = requirement.metric, requirement.sign[0] == "<"
+        if requirement.reference is not None:
+            return {"": self._tested_difference(metric, model, requirement.reference, is_upper=is_upper)}
+        self.find(metric, model)  # raises an error with a hint if it was not measured
+        by_group: dict[str, Scores] = {"": self.models[model]}
+        for column in (each for each in self.groups if each.model == model):
+            by_group |= {f"{column.column} = {name}": scores for name, scores in column.groups.items()}
+        tested = dict[str, Tested]()
+        for group, scores in by_group.items():
+            measured = scores.find(metric)
+            if measured is None:
                 rule = "rates of classes are measured by group only if they are named, as in metrics=['recall[CLASS]']"
                 raise ValueError(f"{rule} (--metrics), but {metric} is not.")
-            return {group: measured for group, measured in by_group.items() if measured is not None}
+            tested[group] = measured[0], scores.bound(metric, is_upper=is_upper), measured[1]
+        return tested
+
+    def _tested_difference(self, metric: str, model: str, reference: str, *, is_upper: bool) -> Tested:
         self.scores(reference)
         by = [each.by for each in self.comparisons] + [each.by for each in self.without]
         metrics = list(dict.fromkeys(measure.metric for measure in by))
         metric = metric if metric in metrics else metric.replace("sensitivity[", "recall[", 1)
+        if metric not in metrics:
+            compared = ", ".join(metrics) or "nothing"
+            way = ": add it to metrics (--metrics)" if "[" in metric else ""
+            raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")
+        difference = self.models[model].values.get(metric, nan) - self.models[reference].values.get(metric, nan)
+        ends, reason = None, NO_RANGE
         for row in self.comparisons:
             if row.by.metric == metric and {row.first, row.second} == {model, reference}:
-                _, _, difference, low, high, _ = row.paired
-                return {"": (difference, (low, high), "") if row.second == model else (-difference, (-high, -low), "")}
+                _, _, change, low, high, _ = row.paired
+                difference, ends = (change, (low, high)) if row.second == model else (-change, (-high, -low))
         for each in self.without:
             if each.by.metric == metric and {each.first, each.second} == {model, reference}:
-                return {"": (nan, None, each.reason)}
-        compared = ", ".join(metrics) or "nothing"
-        way = ": add it to metrics (--metrics)" if "[" in metric else ""
-        raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")
+                reason = each.reason
+        if self.paired_bounds:
+            bound = self.paired_bounds[model].of_difference(self.paired_bounds[reference], metric, is_upper=is_upper)
+        else:
+            bound = reason if ends is None else ends[is_upper]
+        return difference, bound, ends
 
     def sections(self) -> dict[str, Table]:
         """Return tables of all metrics: one if they were named, else one for each family, by its name."""

@@ -96,6 +96,16 @@ class Scores:
         reason = self.undefined().get(metric) or self.without_interval.get(metric, NOT_REQUESTED)
         return self.values[metric], self.intervals.get(metric), reason
 
+    def bound(self, metric: str, *, is_upper: bool) -> float | str:
+        """Return the bound of a value for requirements, or the reason why it has none; here, the end of its interval.
+
+        ``metric`` must be measured: see `find`.
+        """
+        measured = self.find(metric)
+        assert measured is not None
+        _, ends, reason = measured
+        return reason if ends is None else ends[is_upper]
+
     def value_range(self, metric: str) -> tuple[float, float] | None:  # noqa: ARG002  # for classifiers
         """Return the lowest and the highest possible value of a metric; None if unbounded or unknown."""
         return None

@@ -34,7 +34,7 @@ def order_of_severity(concern: ConcernSpec | ConcernRange | None, num_classes: i
     places = torch.arange(num_classes)
     if concern is None:
         return places
-    costs = (concern.middle if isinstance(concern, ConcernRange) else concern).matrix()
+    costs = (concern.middle if isinstance(concern, ConcernRange) else concern).mpcs_weights()
     is_worse = (costs > costs.T) | ((costs == costs.T) & (places.unsqueeze(1) > places))
     severity = is_worse.sum(1).argsort()
     if not is_worse.sum(1)[severity].equal(places):

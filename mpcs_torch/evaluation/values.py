@@ -155,7 +155,7 @@ def compare(
     Raises:
         ValueError: If models have different rows.
     """
-    tables = _same_bins([sums.tables[ALL] for sums in models.values()])
+    tables = same_bins([sums.tables[ALL] for sums in models.values()])
     layout = next(iter(models.values())).layout
     chosen, units = layout.chosen, layout.units(tables[0].sums, cluster)
     by_model = {
@@ -210,7 +210,7 @@ def _group_differences(
             yield a, b, by, metric_difference(ClassRate(2), one, other, units)
 
 
-def _same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:
+def same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:
     """Copy ``tables``, and join bins until all copies have the same; raise a ValueError if their rows differ."""
     bits = min(table.bits or BITS for table in tables)
     first, *others = copies = [deepcopy(table) for table in tables]

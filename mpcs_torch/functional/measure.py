@@ -85,6 +85,8 @@ class Measure(ABC, Generic[RowsT, Sums]):
     interval_scale: ClassVar[IntervalScale] = "plain"
     row_limits: ClassVar[Sequence[float]] = ()
     """The lowest and the highest numerator of a row, whose denominator is 1; empty if rows have no limits."""
+    has_range: ClassVar[bool] = True
+    """Whether what a row can add is limited by the definition, so that requirements have a bound of the value."""
     takes_referrals: ClassVar[bool] = False
     """Whether decisions may be referrals (-1) or coarse answers (sets of classes)."""
     takes_weights: ClassVar[bool] = True

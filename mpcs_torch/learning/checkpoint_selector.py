@@ -207,8 +207,11 @@ class CheckpointSelector:
     def best(self) -> SavedEpoch | None:
         """Return the best epoch that has a checkpoint; None if no such epoch is within the limits of the rule."""
         self._follow_disk()
-        pick = self._keepers[0].pick
-        return None if pick is None else self._epochs[pick]
+        # An epoch may be kept for another reason than the rule, such as keep_every.
+        kept = self._places_to_keep(self._keepers, len(self._epochs))
+        kept |= {place for place, epoch in enumerate(self._epochs) if self._is_nth(epoch)}
+        having = {id(self._epochs[place]) for place in kept - self._lost}
+        return next((epoch for epoch in self.rule.ranking(self._epochs) if id(epoch) in having), None)
 
     @property
     def best_path(self) -> Path | None:

@@ -169,7 +169,7 @@ def harm_matrix(concern: ConcernSpec) -> Tensor:
     """Return the harm of errors (C, C): weight / highest weight; without weights, 1 for dangerous errors, else 0."""
     if concern.weights is None:
         return concern.dangerous_pairs().double()
-    weights = concern.matrix().fill_diagonal_(0)
+    weights = concern.mpcs_weights().fill_diagonal_(0)
     return weights / weights.max()
 
 

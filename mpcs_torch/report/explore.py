@@ -47,7 +47,7 @@ def write_explorer(rows: HeldRows, concern: ConcernSpec | None, path: Path, *, r
         "classes": rows.class_names,
         "concern": concern_as_plain(spec),
         "state": {
-            "costs": without_diagonal(spec.matrix()).tolist(),
+            "costs": without_diagonal(spec.mpcs_weights()).tolist(),
             "dangerous": spec.dangerous_pairs().tolist(),
             "refer": spec.refer,
             "factor": spec.factor,

@@ -107,7 +107,7 @@ def costliest(
 def costliest_table(confusions: Mapping[str, Tensor], concern: ConcernSpec | None, names: Sequence[str]) -> Table:
     """Return a table of the costliest confusions, a row for each: numbers by classifier, kind and cost per error."""
     size, share = len(names), "share of the errors" if concern is None else "share of the cost"
-    costs = torch.ones(size, size, dtype=torch.float64) if concern is None else concern.matrix()
+    costs = torch.ones(size, size, dtype=torch.float64) if concern is None else concern.mpcs_weights()
     costs = costs.clone().fill_diagonal_(0)
     weighted = torch.stack([counts[:, :size].double() * costs for counts in confusions.values()])
     shares = weighted / weighted.sum(dim=(1, 2), keepdim=True).clamp(min=torch.finfo(torch.float64).tiny)
@@ -149,7 +149,7 @@ def draw_confusion(
             f" Most often, {names[row]} is taken for {names[column]}: {number_text(wrong[row, column].item())} times."
         )
     released = None if concern is None else concern.released()
-    costs = None if concern is None or concern.weights is None else concern.matrix()
+    costs = None if concern is None or concern.weights is None else concern.mpcs_weights()
     if further and concern is not None:
         released = severity != DANGEROUS
         costs = None if costs is None else torch.nn.functional.pad(costs, (0, further))  # only errors have costs

@@ -66,7 +66,7 @@ def max_danger_costs(scores: ClassifierScores, concern: ConcernSpec | None) -> d
     dangerous errors. Without a concern, all errors are dangerous and cost 1.
     """
     names = scores.class_names
-    costs = dangerous_pair_mask(concern, len(names)) * (1.0 if concern is None else concern.matrix())
+    costs = dangerous_pair_mask(concern, len(names)) * (1.0 if concern is None else concern.mpcs_weights())
     members = {name: [label] for label, name in enumerate(names)}
     members |= {} if concern is None else {name: list(of) for name, of in concern.class_groups}
     max_costs = {name: costs.amax(dim=1)[members[name]].max().item() for name in scores.named_outcomes()}

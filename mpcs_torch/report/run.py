@@ -91,7 +91,7 @@ def worst_samples(predicted: EpochPredictions) -> tuple[Table | None, Drawing | 
     """
     labels, concern = predicted.labels, predicted.concern
     confidence, decisions = highest_class(predicted.probs)
-    weights = concern.matrix()[labels, decisions]
+    weights = concern.mpcs_weights()[labels, decisions]
     cost = confidence * weights * (decisions != labels)
     rows, pictures = list[dict[str, str]](), dict[str, Tensor]()
     for place in cost.argsort(descending=True, stable=True)[: int((cost > 0).sum())][:12].tolist():

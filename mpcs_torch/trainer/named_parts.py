@@ -161,7 +161,7 @@ def recommended(
 
 
 def _penalties(concern: ConcernSpec, released: float | None) -> ConcernSpec | Tensor:
-    return concern if released is None else torch.where(concern.released(), released, concern.matrix())
+    return concern if released is None else torch.where(concern.released(), released, concern.mpcs_weights())
 
 
 LOSSES: dict[str, Callable[..., Loss]] = {

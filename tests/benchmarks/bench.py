@@ -88,7 +88,7 @@ def batch_calls(logits: Tensor, target: Tensor) -> Iterator[Timed]:
     classes = logits.shape[1]
     probs = logits.softmax(dim=1)
     spec = ConcernSpec(classes, releases=[[i, (i + 1) % 10] for i in range(10)])
-    concerns = {"sparse": spec.sparse_matrix(), **({"dense": spec.matrix()} if classes <= SQUARE else {})}
+    concerns = {"sparse": spec.sparse_matrix(), **({"dense": spec.mpcs_weights()} if classes <= SQUARE else {})}
     settings: dict[str, Any] = {"num_classes": classes}
     unchecked = {**settings, "validate_args": False}
     mpcs = LIMITS.get((len(logits), classes))

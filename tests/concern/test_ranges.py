@@ -59,7 +59,7 @@ def test_people_may_differ(tmp_path: Path) -> None:
     costs = load_concern_range(anna, ben)
     assert costs == ConcernRange.from_people({"anna": load_concern(anna), "ben": load_concern_range(ben)})
     assert len(costs.bounds()[0]) == 2
-    middle = costs.middle.matrix()
+    middle = costs.middle.mpcs_weights()
     assert middle[0, 1].item() == 0.75
     assert middle[0, 2].item() == 2.0
     assert costs.middle.dangerous_pairs()[0, 1]  # for Ben

@@ -17,20 +17,20 @@ LIGHTS = ["red", "yellow", "green"]
 def test_released_pairs_get_the_factor_and_all_others_one() -> None:
     spec = ConcernSpec(LIGHTS, releases=[["red", "yellow"], ["yellow", "red", "green"]], factor=0.25)
     expected = torch.tensor([[1, 0.25, 1], [0.25, 1, 0.25], [1, 1, 1]], dtype=torch.float64)
-    assert torch.equal(spec.matrix(), expected)
+    assert torch.equal(spec.mpcs_weights(), expected)
     assert torch.equal(spec.released(), expected < 1)
 
 
 def test_classes_are_given_by_name_or_index() -> None:
     by_index = ConcernSpec(LIGHTS, releases=[[0, 1], [2, 0]])
     by_name = ConcernSpec(LIGHTS, releases=[["red", "yellow"], ["green", "red"]])
-    assert torch.equal(by_index.matrix(), by_name.matrix())
+    assert torch.equal(by_index.mpcs_weights(), by_name.mpcs_weights())
     assert ConcernSpec(3).classes == ("0", "1", "2")
 
 
 def test_a_pair_released_with_factor_one_is_still_released() -> None:
     spec = ConcernSpec(2, releases=[[0, 1]], factor=1.0)
-    assert torch.equal(spec.matrix(), torch.ones(2, 2, dtype=torch.float64))
+    assert torch.equal(spec.mpcs_weights(), torch.ones(2, 2, dtype=torch.float64))
     assert spec.released().tolist() == [[False, True], [False, False]]
 
 
@@ -45,12 +45,12 @@ def test_every_error_with_a_weight_is_dangerous_unless_the_spec_says_which_are()
         spec = ConcernSpec(3, weights=weights, dangerous=given)
         assert spec.dangerous_pairs().int().tolist() == expected
         assert torch.equal(spec.released() | spec.dangerous_pairs(), ~torch.eye(3, dtype=torch.bool))
-        assert spec.matrix().tolist() == [[1, 50, 10], [0, 1, 10], [10, 1, 1]]
+        assert spec.mpcs_weights().tolist() == [[1, 50, 10], [0, 1, 10], [10, 1, 1]]
 
 
 def test_errors_that_are_not_listed_as_dangerous_have_the_factor() -> None:
     spec = ConcernSpec(LIGHTS, dangerous=[["red", "green"]], factor=0.25)
-    assert spec.matrix().tolist() == [[1, 0.25, 1], [0.25, 1, 0.25], [0.25, 0.25, 1]]
+    assert spec.mpcs_weights().tolist() == [[1, 0.25, 1], [0.25, 1, 0.25], [0.25, 0.25, 1]]
 
 
 def test_costs_have_a_column_for_referral_if_it_has_a_cost() -> None:
@@ -176,4 +176,4 @@ def test_all_problems_are_reported_together() -> None:
 
 
 def test_factors_keep_the_precision_of_float64() -> None:
-    assert ConcernSpec(2, releases=[[0, 1]], factor=0.3).matrix()[0, 1] == 0.3
+    assert ConcernSpec(2, releases=[[0, 1]], factor=0.3).mpcs_weights()[0, 1] == 0.3

@@ -43,7 +43,7 @@ def measured(target: Tensor = SHARES, preds: Any = A, **arguments: Any) -> Any:
 
 def test_values_are_means_over_the_labels_of_annotators() -> None:
     found, decided, repeated = measured(groups={"site": SITES}), A.argmax(1), VOTES.flatten()
-    costs = CONCERN.matrix().fill_diagonal_(0)
+    costs = CONCERN.mpcs_weights().fill_diagonal_(0)
     constant = (SHARES @ costs).mean(0).min()
     of_rows = torch.stack([costs[votes, decided] for votes in VOTES]).mean(0)
     assert found.value("expected_concern") == pytest.approx((of_rows.mean() / constant).item())

@@ -82,7 +82,7 @@ def test_rare_dear_decisions_have_the_bound() -> None:
 
 def test_costs_of_pairs_of_classes_are_those_of_the_concern() -> None:
     concern = ConcernSpec(3, weights=[[0, 1, 4], [2, 0, 1], [9, 3, 0]])
-    costs = concern.matrix().fill_diagonal_(0)[TARGET]
+    costs = concern.mpcs_weights().fill_diagonal_(0)[TARGET]
     found = measured({"A": A, "B": B}, concern=concern, costs=costs, metrics=["mean_cost", "mean_concern"])
     assert found.value("mean_cost", "A") == pytest.approx(found.value("mean_concern", "A"))
     assert found.interval("mean_cost", "A") == pytest.approx(found.interval("mean_concern", "A"))

@@ -98,7 +98,7 @@ def test_only_samples_below_the_threshold_are_decided(rule: DecisionRule) -> Non
 
 def rates(rule: DecisionRule, batch: tuple[Tensor, Tensor]) -> tuple[float, float]:
     """Count dangerous errors and costs per sample one by one."""
-    dangerous, costs = rule.concern.dangerous_pairs(), rule.concern.matrix()
+    dangerous, costs = rule.concern.dangerous_pairs(), rule.concern.mpcs_weights()
     counted, cost = 0, 0.0
     for decision, true in zip(rule(batch[0]).tolist(), batch[1].tolist(), strict=True):
         if decision not in (-1, true):

@@ -59,7 +59,7 @@ def test_settings_of_the_surroundings_reach_the_metrics_that_have_them() -> None
     assert isinstance(measure, MetaPatternConcernScore)
     assert measure.settings(["k", "t", "from_logits"]) == {"k": 2, "t": 50, "from_logits": False}
     assert measure.weights is not None
-    assert torch.equal(measure.weights, CONCERN.matrix())
+    assert torch.equal(measure.weights, CONCERN.mpcs_weights())
     own = MetricEntry("mpcs_k3", MetaPatternConcernScore, "probabilities", {"k": 3}).measure(3, k=2)
     assert own is not None
     assert own.settings(["k"]) == {"k": 3}, "an entry's own settings win"

@@ -75,7 +75,7 @@ def test_a_loss_sees_the_concern_of_the_run(name: str, share: float) -> None:
     run = prepare_run(toy_config(loss={"name": name}), toy_data())
     inputs, labels = toy_data().train.inputs, toy_data().train.labels
     logits = run.state.model(inputs)
-    concern = run.config.score.concern.spec(toy_data().class_names).matrix()
+    concern = run.config.score.concern.spec(toy_data().class_names).mpcs_weights()
     expected = ConcernLoss(concern, concern_share=share)(logits, labels)
     assert torch.allclose(run.state.loss(logits, labels), expected)
 

@@ -34,6 +34,7 @@ def score(
     seen: Annotated[Path | None, options.FILE] = None,
     intervals: options.Intervals = True,
     require: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None,
+    approximate: Annotated[bool, typer.Option("--approximate")] = False,
     html: options.Html = None,
 ) -> None:
     """Compute all metrics that files of predictions allow, and compare models.
@@ -52,6 +53,7 @@ def score(
         confusion: PREDICTIONS is a confusion matrix instead, with the true class first in each row.
         seen: Predictions for rows that the model was trained or chosen on: warn if rows are the same.
         require: Exit with status 3 unless a bound meets the requirement, such as "dangerous_rate < 1 %"; repeatable.
+        approximate: Test metrics that have no bound, such as cross entropy, by the end of their interval.
     """
     if confusion:
         of_scores: dict[str, object] = {"seen": seen, "concession": concession, "k": k, "t": t}
@@ -91,13 +93,13 @@ def score(
                 settings={"k": k, "t": t, "concession": concession},
                 intervals=intervals,
                 risks=risks,
-                check=(lambda result: result.check(*requirements)) if requirements else None,
+                check=(lambda result: result.check(*requirements, approximate=approximate)) if requirements else None,
             )
     if seen is not None:
         known = Predictions(seen, reading.alone()._replace(labels=None))
         result = replace(result, cautions=[*result.cautions, *shared_rows(next(iter(opened.values())), known)])
     with options.refused_values(option="--require"):
-        outcomes = result.check(*requirements) if requirements else []
+        outcomes = result.check(*requirements, approximate=approximate) if requirements else []
     print_scores(result := result.muted(*COMMAND_LINE.mute), outcomes)
     if html is not None:
         from mpcs_torch.report.score import write_score_report

@@ -313,6 +313,7 @@ class RowCost(RowMeasure[CostedDecisions, RowCostSums]):
     sums_settings = ("num_classes",)
     interval_rule = "bounded"
     limits = (None, None)
+    has_range = False  # the costs of further rows may be higher
 
     def __post_init__(self) -> None:
         """Check the number of classes."""

@@ -19,11 +19,11 @@ class ConcernLike(Protocol):
     def concession(self) -> float | None:
         """The maximum distance of a confidence from 0 or 1 that MPCS does not penalize; None for its default."""
 
-    def matrix(self) -> Tensor:
+    def mpcs_weights(self) -> Tensor:
         """Return the weight of mistaking the true class (row) for another class (column): (C, C)."""
 
     def compact_matrix(self) -> Tensor:
-        """Return the weights (C, C) of `matrix`, as a sparse tensor if there are many classes."""
+        """Return the weights (C, C) of `mpcs_weights`, as a sparse tensor if there are many classes."""
 
     def costs(self) -> Tensor:
         """Return the cost of each decision (column) by true class (row): (C, C), or (C, C + A + 1) with referral."""
@@ -74,7 +74,7 @@ def no_concern(value: object) -> str:
 def concern_weights(concern: Tensor | ConcernLike, *, compact: bool = False) -> Tensor:
     """Return the matrix of weights of a spec (if ``compact``, sparse for many classes); return a tensor unchanged."""
     if is_spec(concern):
-        return concern.compact_matrix() if compact else concern.matrix()
+        return concern.compact_matrix() if compact else concern.mpcs_weights()
     return _concern_tensor(concern)
 
 

@@ -428,6 +428,7 @@ class CrossEntropy(ProbabilityMeasure):
     interval_rule = "mean"
     interval_scale = "log"
     row_limits = (0.0, UNSEEN_LOSS)
+    has_range = False
 
     def __post_init__(self) -> None:
         """Check the settings."""

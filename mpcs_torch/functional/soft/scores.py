@@ -79,6 +79,7 @@ def check_soft_settings(num_classes: int, average: str, zero_division: float) ->
 class SoftMeasure(Measure[SoftSamples, Sums]):
     """A measure of labels that are degrees of truth, from 0 to 1."""
 
+    has_range = False
     value_rules = SOFT_RULES
 
     @property

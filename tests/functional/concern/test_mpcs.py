@@ -85,7 +85,9 @@ def test_functions_take_a_spec() -> None:
     logits, target = torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [1.5, 1.0, 0.0]]), torch.tensor([0, 0, 2])
     found = meta_pattern_concern_score(logits, target, num_classes=3, concern=spec)
     assert found == MetaPatternConcernScore(num_classes=3, concern=spec)(logits, target)
-    assert found == meta_pattern_concern_score(logits, target, num_classes=3, concern=spec.matrix(), concession=0.02)
+    assert found == meta_pattern_concern_score(
+        logits, target, num_classes=3, concern=spec.mpcs_weights(), concession=0.02
+    )
     dangerous = dangerous_errors(logits, target, num_classes=3, concern=spec)
     assert dangerous == dangerous_errors(logits, target, num_classes=3, concern=spec.dangerous_pairs()) == 2
     costs = spec.costs()

@@ -22,7 +22,7 @@ def test_sparse_and_dense_concern_give_the_same_scores(classes: int) -> None:
     preds, target = torch.randn(300, classes), torch.randint(0, 8, (300,))
     preds[:, :8] += 8  # released classes are in the patterns
     settings = {"num_classes": classes, "reduction": "none"}
-    dense = meta_pattern_concern_score(preds, target, concern=spec.matrix(), **settings)
+    dense = meta_pattern_concern_score(preds, target, concern=spec.mpcs_weights(), **settings)
     assert not torch.equal(dense, meta_pattern_concern_score(preds, target, **settings))
     assert torch.equal(dense, meta_pattern_concern_score(preds, target, concern=spec.sparse_matrix(), **settings))
     metric = MetaPatternConcernScore(classes, concern=spec)
@@ -52,7 +52,7 @@ def test_many_classes_need_no_matrix_of_all_pairs() -> None:
     metric.update(torch.randn(2, classes), torch.tensor([1, 2]))
     assert metric.compute() >= 0
     with pytest.raises(ValueError, match="classes must be at most 10000 for a matrix of all pairs, but got 50257"):
-        spec.matrix()
+        spec.mpcs_weights()
 
 
 def test_a_model_that_holds_such_a_metric_trains_in_several_processes(tmp_path: Path) -> None:

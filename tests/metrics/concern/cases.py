@@ -64,7 +64,7 @@ def row_cost_oracle(batch: Batch) -> dict[str, float]:
 
 def mpcs_oracle(batch: Batch) -> dict[str, float]:
     logits, target = batch
-    concern = CONCERN.matrix().tolist()
+    concern = CONCERN.mpcs_weights().tolist()
     return {"": algorithm_1.score(logits.softmax(dim=1).tolist(), target.tolist(), 3, 20, concern)}
 
 
@@ -79,7 +79,7 @@ def dangerous_oracle(batch: Batch) -> dict[str, float]:
 def expected_concern_oracle(batch: Batch) -> dict[str, float]:
     """Decide for the class of minimum risk, and sum the concern of wrong decisions."""
     logits, target = batch
-    concern = CONCERN.matrix().tolist()
+    concern = CONCERN.mpcs_weights().tolist()
     cost, constant = 0.0, [0.0] * CLASSES
     for row, true in zip(logits.softmax(dim=1).tolist(), target.tolist(), strict=True):
         risks = [sum(row[i] * concern[i][j] for i in range(CLASSES) if i != j) for j in range(CLASSES)]
