@@ -229,7 +229,7 @@ def hierarchical_frame(problem: Problem, decay: float) -> LossData:
 
 def costs_of(concern: ConcernSpec, released: float) -> Tensor:
     """Return float32 (C, C) costs with another one for released pairs, and 0 on the diagonal."""
-    return without_diagonal(torch.where(concern.released(), released, concern.matrix())).float()
+    return without_diagonal(torch.where(concern.released(), released, concern.mpcs_weights())).float()
 
 
 SMOOTHING = "label smoothing"

@@ -112,7 +112,7 @@ class ConcernRange:
         if self._shares_releases():
             factor = fmean(spec.factor for spec in specs)
             return replace(first, factor=factor, refer=refer, answers=tuple(answers.items()))
-        mean = np.mean([spec.matrix_array() for spec in specs], axis=0)
+        mean = np.mean([spec.mpcs_weights_array() for spec in specs], axis=0)
         np.fill_diagonal(mean, 0)
         dangerous: Pairs | float | None = first.dangerous
         is_number = isinstance(dangerous, int | float)  # a threshold that a high cost may reach while the mean does not

@@ -69,7 +69,7 @@ class ConcernSpec:
 
     Example:
         >>> spec = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]], factor=0.5)
-        >>> spec.matrix()
+        >>> spec.mpcs_weights()
         tensor([[1.0000, 0.5000, 1.0000],
                 [1.0000, 1.0000, 1.0000],
                 [1.0000, 1.0000, 1.0000]], dtype=torch.float64)
@@ -138,14 +138,17 @@ class ConcernSpec:
         """Return the spec itself, because it never changes."""
         return self
 
-    def matrix(self) -> Tensor:
-        """Return the concern (cost) of each true (row) and predicted (column) class: float64 (C, C), diagonal 1."""
+    def mpcs_weights(self) -> Tensor:
+        """Return the weights by which MPCS divides, by true (row) and predicted class: float64 (C, C), diagonal 1.
+
+        They are the `costs` of errors, but for the diagonal: for decisions, use `costs`.
+        """
         import torch
 
-        return torch.from_numpy(self.matrix_array())
+        return torch.from_numpy(self.mpcs_weights_array())
 
-    def matrix_array(self) -> NDArray[np.float64]:
-        """Return the `matrix` as a NumPy array."""
+    def mpcs_weights_array(self) -> NDArray[np.float64]:
+        """Return the `mpcs_weights` as a NumPy array."""
         if self.weights is None:
             return np.where(self.released_array(), self.factor, 1.0)
         matrix = np.array(self.weights, dtype=np.float64)
@@ -173,20 +176,20 @@ class ConcernSpec:
             return torch.sparse_coo_tensor(places, factors, size, is_coalesced=True)
 
     def compact_matrix(self) -> Tensor:
-        """Return the `sparse_matrix` for specs with ``releases`` and more than 1024 classes, otherwise the `matrix`."""
+        """Return the `sparse_matrix` if there are ``releases`` and more than 1024 classes, else the `mpcs_weights`."""
         lists_releases = self.weights is None and self.dangerous is None
-        return self.sparse_matrix() if lists_releases and len(self.classes) > LARGEST_DENSE else self.matrix()
+        return self.sparse_matrix() if lists_releases and len(self.classes) > LARGEST_DENSE else self.mpcs_weights()
 
     def costs(self) -> Tensor:
         """Return the cost of each decision (column) for each true class (row).
 
         Returns:
-            float64 (C, C), the `matrix` with a diagonal of 0. If ``refer`` is set, the shape is (C, C + A + 1): after
-            the C classes, there are columns for A coarse answers, and a last column for the referral.
+            float64 (C, C), the `mpcs_weights` with a diagonal of 0. If ``refer`` is set, the shape is (C, C + A + 1):
+            after the C classes, there are columns for A coarse answers, and a last column for the referral.
         """
         import torch
 
-        errors = self.matrix().fill_diagonal_(0)
+        errors = self.mpcs_weights().fill_diagonal_(0)
         if self.refer is None:
             return errors
         referral = torch.as_tensor(self.refer, dtype=torch.float64).expand(len(errors)).unsqueeze(1)
@@ -226,7 +229,7 @@ class ConcernSpec:
         elif self.weights is None:
             dangerous = ~self._mask(self.releases)
         else:
-            weights = self.matrix_array()
+            weights = self.mpcs_weights_array()
             dangerous = weights > 0 if self.dangerous is None else weights >= self.dangerous
         np.fill_diagonal(dangerous, False)
         return dangerous
@@ -254,7 +257,7 @@ class ConcernSpec:
         dangerous = self.dangerous_array().tolist()
         rows = [
             [name, *("-" if i == j else f"{cost:g}{' !' if dangerous[i][j] else ''}" for j, cost in enumerate(costs))]
-            for i, (name, costs) in enumerate(zip(self.classes, self.matrix_array().tolist(), strict=True))
+            for i, (name, costs) in enumerate(zip(self.classes, self.mpcs_weights_array().tolist(), strict=True))
         ]
         return Table(["true \\ predicted", *self.classes], rows)
 
@@ -347,7 +350,9 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
         yield "the factor is 1, so a released error costs as much as a dangerous one"
     if spec.weights is None or not isinstance(spec.dangerous, float | int):
         # Costs often differ by direction on purpose, unless one of them is 0.
-        kind, free = ("is tolerable", released) if spec.weights is None else ("costs nothing", spec.matrix_array() == 0)
+        kind, free = (
+            ("is tolerable", released) if spec.weights is None else ("costs nothing", spec.mpcs_weights_array() == 0)
+        )
         one_way = np.argwhere(free & released & ~released.T).tolist()
         yield from (
             f"{names[true]} for {names[other]} {kind}, {names[other]} for {names[true]} is dangerous: "
@@ -357,7 +362,7 @@ def oversights(spec: ConcernSpec) -> Iterator[str]:
         if len(one_way) > MAX_PAIRS:
             yield f"... and {len(one_way) - MAX_PAIRS} more pairs are released in one direction only"
     if spec.refer is not None:
-        highest = float(spec.matrix().fill_diagonal_(0).max())
+        highest = float(spec.mpcs_weights().fill_diagonal_(0).max())
         costs = spec.refer if isinstance(spec.refer, Sequence) else [spec.refer]
         if min(costs) >= highest:
             yield f"a referral costs at least as much as the worst error ({highest:g}), so no sample is referred"

@@ -49,7 +49,7 @@ def spec_from_tree(
 def spec_from_costs(costs: Sequence[Sequence[float]], classes: Sequence[str]) -> ConcernSpec:
     """Make a spec with weights proportional to ``costs`` (rows are true classes); the highest weight is 1."""
     spec = ConcernSpec(list(classes), weights=costs)
-    off_diagonal = spec.matrix().fill_diagonal_(0)
+    off_diagonal = spec.mpcs_weights().fill_diagonal_(0)
     return ConcernSpec(list(classes), weights=(off_diagonal / off_diagonal.max()).fill_diagonal_(1).tolist())
 
 
