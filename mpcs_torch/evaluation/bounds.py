@@ -6,8 +6,8 @@ beside those seen. To first order, a value is the mean of the influences of unit
 rates, costs and other ratios, this is exact. A metric without a range has no bound.
 """
 
-from collections.abc import Mapping, Sequence
-from math import isfinite
+from collections.abc import Mapping
+from math import inf, isfinite
 from typing import Any, NamedTuple
 
 import torch
@@ -17,34 +17,19 @@ from mpcs_torch.evaluation.intervals import (
     NO_RANGE,
     NO_VALUE,
     AnyMeasure,
+    End,
     Reason,
     Units,
     bounded_interval,
     histogram,
-    slope_of_ratio,
+    influences,
     total_sums,
 )
 from mpcs_torch.evaluation.model_sums import SumLayout
 from mpcs_torch.evaluation.ranks import KeptRanks
 from mpcs_torch.functional.comparison.confidence_intervals import bounded_mean_bound
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.labels import WeightedSum
-from mpcs_torch.functional.quality.scores import ClassCounts, ClassRate, PairCounts
-
-MAX_CLASSES = 2000
-"""The largest number of classes of which all pairs are searched for the worst error."""
-ABSENT: Reason = "a class has no rows, so nothing is known of its errors"
-MANY_CLASSES: Reason = f"the worst error is searched for among at most {MAX_CLASSES} classes"
-
-
-class Influences(NamedTuple):
-    """A value, and how much each unit and each possible row of weight 1 changes it, to first order."""
-
-    value: float
-    of_units: Tensor
-    """(B,): the influence of each bin; the sum over all units is 0."""
-    of_rows: Tensor
-    """(T, D): the influence of a row, by its true class and its decision; (1, D) if the class does not matter."""
+from mpcs_torch.functional.quality.scores import ClassRate
 
 
 class Bounds(NamedTuple):
@@ -59,23 +44,27 @@ class Bounds(NamedTuple):
     group: tuple[str, int] = ("", 0)
     """The column and the code of the group of these rows."""
 
-    def of_value(self, metric: str, *, is_upper: bool) -> float | Reason:
+    def of_value(self, metric: str, end: End) -> float | Reason:
         """Return the bound of a value, or the reason why it has none."""
         if metric in self.ranks:
-            return self.ranks[metric].bound(*self.group, clusters=self.units.cluster is not None, is_upper=is_upper)
+            return self.ranks[metric].bound(*self.group, clusters=self.units.cluster is not None, end=end)
         measured = self._measured(metric)
-        return NO_RANGE if measured is None else value_bound(*measured, self.units, is_upper=is_upper)
+        return NO_RANGE if measured is None else value_bound(*measured, self.units, end)
 
-    def of_difference(self, reference: "Bounds", metric: str, *, is_upper: bool) -> float | Reason:
+    def of_difference(self, reference: "Bounds", metric: str, end: End) -> float | Reason:
         """Return the bound of this model's value minus that of the ``reference``, whose units are the same."""
         clusters = self.units.cluster is not None
         if metric in self.ranks:
             minus = reference.ranks[metric]
-            return self.ranks[metric].bound("", 0, clusters=clusters, is_upper=is_upper, minus=minus)
+            return self.ranks[metric].bound("", 0, clusters=clusters, end=end, minus=minus)
         ours, theirs = self._measured(metric), reference._measured(metric)
         if ours is None or theirs is None:
             return NO_RANGE
-        return difference_bound(ours[0], theirs[1], ours[1], self.units, is_upper=is_upper)
+        return difference_bound(ours[0], theirs[1], ours[1], self.units, end)
+
+    def counts(self, rate: str) -> bool:
+        """Return whether a rate of a class, such as ``recall[malignant]``, is counted for each unit."""
+        return self._measured(rate) is not None
 
     def _measured(self, metric: str) -> tuple[AnyMeasure, Any] | None:
         """Return the measure of a metric, and its sums of each unit; None if the metric is not a function of sums."""
@@ -90,7 +79,7 @@ class Bounds(NamedTuple):
         return (ClassRate(2), WeightedSum(*counts[rate])) if rate in counts else None
 
 
-def value_bound(measure: AnyMeasure, bins: Any, units: Units, *, is_upper: bool) -> float | Reason:
+def value_bound(measure: AnyMeasure, bins: Any, units: Units, end: End) -> float | Reason:
     """Return the bound of a value, or the reason why it has none; the arguments are as in `metric_interval`."""
     whole = total_sums(bins, units)
     if not isfinite(measure.value(whole).item()):
@@ -98,18 +87,18 @@ def value_bound(measure: AnyMeasure, bins: Any, units: Units, *, is_upper: bool)
     if not measure.has_range:
         return NO_RANGE
     if measure.bin_ratios(bins, whole, units.size) and measure.interval_rule != "smooth":
-        ends = bounded_interval(measure, bins, whole, units)
-        return ends if isinstance(ends, str) else ends[is_upper]
+        ends = bounded_interval(measure, bins, whole, units, end.confidence)
+        return ends if isinstance(ends, str) else ends[end.is_upper]
     found = influences(measure, bins, units)
     if isinstance(found, str):
         return found
-    worst = found.of_rows.amax() if is_upper else found.of_rows.amin()
-    end = _bound(found.value, found.of_units, worst, units, is_upper=is_upper)
+    worst = found.of_rows.amax() if end.is_upper else found.of_rows.amin()
+    bound = _bound(found.value, found.of_units, worst, units, end)
     least, most = measure.limits
-    return min(end, most) if is_upper and most is not None else end if least is None else max(end, least)
+    return max(-inf if least is None else least, min(bound, inf if most is None else most))
 
 
-def difference_bound(measure: AnyMeasure, first: Any, second: Any, units: Units, *, is_upper: bool) -> float | Reason:
+def difference_bound(measure: AnyMeasure, first: Any, second: Any, units: Units, end: End) -> float | Reason:
     """Return the bound of the second value minus the first; the arguments are as in `metric_difference`."""
     if not measure.has_range:
         return NO_RANGE
@@ -119,54 +108,16 @@ def difference_bound(measure: AnyMeasure, first: Any, second: Any, units: Units,
             return found
     one, other = (found for found in both if not isinstance(found, str))
     ends = [(rows.amin(1), rows.amax(1)) for rows in (one.of_rows, other.of_rows)]
-    worst = (ends[1][1] - ends[0][0]).amax() if is_upper else (ends[1][0] - ends[0][1]).amin()
+    worst = (ends[1][1] - ends[0][0]).amax() if end.is_upper else (ends[1][0] - ends[0][1]).amin()
     change = other.of_units - one.of_units
-    return _bound(other.value - one.value, change, worst, units, is_upper=is_upper)
+    return _bound(other.value - one.value, change, worst, units, end)
 
 
-def influences(measure: AnyMeasure, bins: Any, units: Units) -> Influences | Reason:
-    """Return a value with the influences of units and of rows, or the reason why those of rows are not known."""
-    whole = total_sums(bins, units)
-    value = measure.value(whole).item()
-    if not isfinite(value):
-        return NO_VALUE
-    if measure.interval_rule != "smooth":
-        rows = measure.row_ratios(whole)
-        numerator, per = measure.ratio(bins, whole)
-        total = (units.counts @ per).item()
-        if not rows or not total > 0:
-            return NO_RANGE
-        ratio, slope = (units.counts @ numerator).item() / total, slope_of_ratio(measure, whole)
-        of_rows = torch.tensor([[slope * (top - ratio * of) / total for top, of in rows]], dtype=torch.float64)
-        return Influences(value, slope * (numerator - ratio * per) / total, of_rows)
-    classes = measure.averaged_classes(bins)
-    if classes is not None and bool((units.counts @ classes == 0).any()):
-        return ABSENT
-    summed = [each.detach().clone().requires_grad_() for each in whole]
-    value_of_sums = measure.value(type(whole)(*summed))
-    slopes = torch.autograd.grad(value_of_sums, summed, allow_unused=True, materialize_grads=True)
-    of_units = torch.stack([(each * slope).flatten(1).sum(1) for each, slope in zip(bins, slopes, strict=True)]).sum(0)
-    cells = _of_rows(type(whole)(*slopes))
-    return cells if isinstance(cells, str) else Influences(value, of_units, cells)
-
-
-def _of_rows(slopes: Any) -> Tensor | Reason:
-    """Return the influence of a row of each true class and decision, (C, C), given the slopes of the sums."""
-    if isinstance(slopes, PairCounts):
-        return slopes.confusion
-    if not isinstance(slopes, ClassCounts):
-        return NO_RANGE
-    if len(slopes.true) > MAX_CLASSES:
-        return MANY_CLASSES
-    return slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag()
-
-
-def _bound(value: float, of_units: Tensor, worst: Tensor, units: Units, *, is_upper: bool) -> float:
+def _bound(value: float, of_units: Tensor, worst: Tensor, units: Units, end: End) -> float:
     """Return Gaffke's bound of the mean of the influences; it allows for one unit of the largest size that is worst."""
     number = units.counts.sum().item()
-    sizes: Sequence[float] = [number * units.size * worst.item()]
-    if not bool(of_units.isfinite().all()) or not isfinite(sizes[0]):
-        return float("inf") if is_upper else float("-inf")
-    values, counts, _ = histogram(number * of_units, torch.ones_like(of_units), [(sizes[0], 1.0)], units)
-    end = bounded_mean_bound(values, counts, per=None, confidence=CONFIDENCE, is_upper=is_upper)
-    return value + end
+    of_worst = number * units.size * worst.item()
+    if not bool(of_units.isfinite().all()) or not isfinite(of_worst):
+        return inf if end.is_upper else -inf
+    values, counts, _ = histogram(number * of_units, torch.ones_like(of_units), [(of_worst, 1.0)], units)
+    return value + bounded_mean_bound(values, counts, per=None, confidence=end.confidence, is_upper=end.is_upper)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_READABLE_CLASSES
 from mpcs_torch.errors import shown
+from mpcs_torch.evaluation.intervals import NO_VALUE, End
 from mpcs_torch.evaluation.outcomes import (
     AT_RISK,
     COLUMNS,
@@ -80,11 +81,13 @@ class ClassifierScores(Scores):
                     sensitivities[f"sensitivity[{name}]"] = rates[f"{rate}[{name}]"]
         return {**rates, **sensitivities}
 
-    def bound(self, metric: str, *, is_upper: bool) -> float | str:
+    def bound(self, metric: str, end: End) -> float | str:
         """Return the bound of a value for requirements, or the reason why it has none."""
-        if metric not in self.values or self.bounds is None:
-            return super().bound(metric, is_upper=is_upper)  # the intervals of rates are bounds
-        return self.bounds.of_value(metric, is_upper=is_upper)
+        name = metric.replace("sensitivity[", "recall[", 1)
+        bound: float | str = NO_VALUE
+        if self.bounds is not None and (metric in self.values or self.bounds.counts(name)):
+            bound = self.bounds.of_value(name, end)
+        return super().bound(metric, end) if bound == NO_VALUE else bound  # which says why there is no value
 
     @property
     def is_weighted(self) -> bool:

@@ -23,7 +23,7 @@ from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
 from mpcs_torch.functional.comparison.significance import ComparedBy, with_verdicts
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.measure import IntervalScale, Measure
-from mpcs_torch.functional.quality.scores import ClassCounts
+from mpcs_torch.functional.quality.scores import ClassCounts, PairCounts
 
 AnyMeasure = Measure[Any, Any]
 MIN_UNITS = 10
@@ -50,6 +50,44 @@ NOT_REQUESTED: Reason = "intervals were not requested"
 NO_RANGE: Reason = "what a row can add to it has no limit, so its interval is approximate"
 
 
+ONE_LOOK: Reason = "it has an interval for one look alone"
+
+
+MAX_CLASSES = 2000
+"""The largest number of classes of which all pairs are searched for the worst error."""
+ABSENT: Reason = "a class has no rows, so nothing is known of its errors"
+MANY_CLASSES: Reason = f"the worst error is searched for among at most {MAX_CLASSES} classes"
+
+
+class Influences(NamedTuple):
+    """A value, and how much each unit and each possible row of weight 1 changes it, to first order."""
+
+    value: float
+    of_units: Tensor
+    """(B,): the influence of each bin; the sum over all units is 0."""
+    of_rows: Tensor
+    """(T, D): the influence of a row, by its true class and its decision; (1, D) if the class does not matter."""
+
+    def unseen(self, other: "Influences") -> float:
+        """Return the variance of the difference of two models by rows that may be missing by chance.
+
+        Of each class, there are two such rows, with half of the weight of a row each: one that the first model misses,
+        and one that the other misses. A miss is the mean of the errors of all wrong classes.
+        """
+        right = [rows.diagonal() for rows in (self.of_rows, other.of_rows)]
+        number = max(1, len(right[0]) - 1)
+        wrong = [(rows.sum(1) - hit) / number for rows, hit in zip((self.of_rows, other.of_rows), right, strict=True)]
+        return ((wrong[1] - right[0]).square().sum() + (right[1] - wrong[0]).square().sum()).item() / 4
+
+
+class End(NamedTuple):
+    """An end of an interval, as a bound for requirements."""
+
+    is_upper: bool
+    confidence: float = CONFIDENCE
+    """That of the interval with both ends: a bound is wrong in half of the other cases."""
+
+
 class Units(NamedTuple):
     """The sizes and errors of B bins. A bin is one row, or one cluster of rows that are not independent."""
 
@@ -74,6 +112,11 @@ class Units(NamedTuple):
     def are_rows(self) -> bool:
         """Whether each bin is one row without a weight."""
         return self.weights is None and (self.cluster is None or self.size == 1)
+
+    @property
+    def mean_weight(self) -> float:
+        """The mean weight of a row."""
+        return 1.0 if self.weights is None else ((self.counts @ self.weights) / (self.counts @ self.rows)).item()
 
     @property
     def size(self) -> float:
@@ -160,6 +203,10 @@ def metric_difference(measure: AnyMeasure, first: Any, second: Any, units: Units
     of_models = zip((first, second), whole, strict=True)
     without = [measure.value(_without_each(bins, sums)) for bins, sums in of_models]
     spread = _spread(without[1] - without[0], units)
+    if spread is not None and measure.averaged_classes(first) is not None:
+        one, other = (influences(measure, bins, units) for bins in (first, second))
+        if not isinstance(one, str) and not isinstance(other, str):
+            spread = sqrt(spread**2 + units.mean_weight**2 * one.unseen(other))
     if spread is None:
         return f"the value does not exist without some of the {units.name}"
     if spread <= 1e-12 * abs(difference) or spread == 0:
@@ -208,7 +255,7 @@ def adjusted(
     return (with_verdicts(known, CONFIDENCE) if known else []), without
 
 
-def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
+def rate_ends(parts: Tensor, totals: Tensor, units: Units, confidence: float = CONFIDENCE) -> Tensor:
     """Return the intervals of rates. Each of B bins has numerators ``parts`` and denominators ``totals``: (B, ...).
 
     Returns:
@@ -216,12 +263,12 @@ def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
     """
     if units.are_rows:
         sums = (torch.tensordot(units.counts, each, 1).round() for each in (parts, totals))
-        return clopper_pearson_ends(*sums, confidence=CONFIDENCE)
+        return clopper_pearson_ends(*sums, confidence=confidence)
     ends = list[Interval]()
     for part, total in zip(parts.reshape(len(parts), -1).T, totals.reshape(len(totals), -1).T, strict=True):
         most = total.max().item()
         if (total * units.counts).sum() > 0:
-            low, high = _gaffke(*histogram(part, total, [(0, most), (most, most)], units))
+            low, high = _gaffke(*histogram(part, total, [(0, most), (most, most)], units), confidence)
             ends.append((max(0.0, low), min(1.0, high)))
         else:
             ends.append((nan, nan))
@@ -241,7 +288,9 @@ def _effective_count(is_counted: Tensor, units: Units) -> float:
     return (weights.sum().square() / weights.square().sum().clamp(min=1e-300)).item()
 
 
-def bounded_interval(measure: AnyMeasure, bins: Any, whole: Any, units: Units) -> Interval | Reason:
+def bounded_interval(
+    measure: AnyMeasure, bins: Any, whole: Any, units: Units, confidence: float = CONFIDENCE
+) -> Interval | Reason:
     """Return Gaffke's interval of a ratio, which allows for a bin of the largest size with the worst possible rows."""
     numerator, per = measure.ratio(bins, whole)
     possible = measure.bin_ratios(bins, whole, units.size)
@@ -250,9 +299,9 @@ def bounded_interval(measure: AnyMeasure, bins: Any, whole: Any, units: Units) -
     if not (per * units.counts).sum() > 0:
         return "its denominator is 0"
     if list(measure.row_ratios(whole)) == RATE:
-        ends: Sequence[float] = rate_ends(numerator, per, units).tolist()
+        ends: Sequence[float] = rate_ends(numerator, per, units, confidence).tolist()
     else:
-        ends = _gaffke(*histogram(numerator, per, possible, units))
+        ends = _gaffke(*histogram(numerator, per, possible, units), confidence)
     low, high = (measure.value_from_ratio(end, whole) for end in ends)
     return min(low, high), max(low, high)
 
@@ -289,8 +338,8 @@ def histogram(
     return values, torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)]), weights
 
 
-def _gaffke(values: Tensor, counts: Tensor, per: Tensor) -> Interval:
-    return bounded_mean_interval(values, counts, per=per, confidence=CONFIDENCE)
+def _gaffke(values: Tensor, counts: Tensor, per: Tensor, confidence: float = CONFIDENCE) -> Interval:
+    return bounded_mean_interval(values, counts, per=per, confidence=confidence)
 
 
 def _few_dominate(numerator: Tensor, per: Tensor, units: Units) -> bool:
@@ -420,3 +469,40 @@ SCALES: "dict[IntervalScale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor]
     "atanh": (torch.atanh, torch.tanh),
 }
 """For each scale of the jackknife: the transformation to this scale, and the inverse transformation."""
+
+
+def influences(measure: AnyMeasure, bins: Any, units: Units) -> Influences | Reason:
+    """Return a value with the influences of units and of rows, or the reason why those of rows are not known."""
+    whole = total_sums(bins, units)
+    value = measure.value(whole).item()
+    if not isfinite(value):
+        return NO_VALUE
+    if measure.interval_rule != "smooth":
+        rows = measure.row_ratios(whole)
+        numerator, per = measure.ratio(bins, whole)
+        total = (units.counts @ per).item()
+        if not rows or not total > 0:
+            return NO_RANGE
+        ratio, slope = (units.counts @ numerator).item() / total, slope_of_ratio(measure, whole)
+        of_rows = torch.tensor([[slope * (top - ratio * of) / total for top, of in rows]], dtype=torch.float64)
+        return Influences(value, slope * (numerator - ratio * per) / total, of_rows)
+    classes = measure.averaged_classes(bins)
+    if classes is not None and bool((units.counts @ classes == 0).any()):
+        return ABSENT
+    summed = [each.detach().clone().requires_grad_() for each in whole]
+    value_of_sums = measure.value(type(whole)(*summed))
+    slopes = torch.autograd.grad(value_of_sums, summed, allow_unused=True, materialize_grads=True)
+    of_units = torch.stack([(each * slope).flatten(1).sum(1) for each, slope in zip(bins, slopes, strict=True)]).sum(0)
+    cells = _of_rows(type(whole)(*slopes))
+    return cells if isinstance(cells, str) else Influences(value, of_units, cells)
+
+
+def _of_rows(slopes: Any) -> Tensor | Reason:
+    """Return the influence of a row of each true class and decision, (C, C), given the slopes of the sums."""
+    if isinstance(slopes, PairCounts):
+        return slopes.confusion
+    if not isinstance(slopes, ClassCounts):
+        return NO_RANGE
+    if len(slopes.true) > MAX_CLASSES:
+        return MANY_CLASSES
+    return slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag()

@@ -1,13 +1,13 @@
 """Values, intervals and differences of measures of ranks, from the rows that they keep."""
 
 from collections.abc import Mapping
-from math import isfinite, nan
+from math import hypot, isfinite, nan, sqrt
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.influences import Influences, area_interval, difference, roc_area
-from mpcs_torch.evaluation.intervals import NO_VALUE, NOT_REQUESTED, Reason
+from mpcs_torch.evaluation.intervals import MIN_UNITS, NO_VALUE, NOT_REQUESTED, End, Reason, student_difference
 from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.quality.roc_area import Misranked, RankedRows, RocArea
@@ -58,7 +58,7 @@ class KeptRanks:
         return found.value, found.jackknife("logit") if found.effective() >= MIN_EFFECTIVE else FEW_DECIDE
 
     def bound(
-        self, column: str, code: int, *, clusters: bool, is_upper: bool, minus: "KeptRanks | None" = None
+        self, column: str, code: int, *, clusters: bool, end: End, minus: "KeptRanks | None" = None
     ) -> float | Reason:
         """Return the bound of a group's value, or of this value minus that of the model ``minus``, for a requirement.
 
@@ -68,7 +68,7 @@ class KeptRanks:
         other = None if minus is None else minus._limited(column, code, clusters=clusters)
         if found is None or (minus is not None and other is None):
             return NO_VALUE
-        return (found if other is None else found.minus(other)).bounds()[is_upper]
+        return (found if other is None else found.minus(other)).bounds(end.confidence)[end.is_upper]
 
     def _limited(self, column: str, code: int, *, clusters: bool) -> Influences | None:
         """Return the influences of rows with their limits, which are known for a mean over classes, too."""
@@ -104,10 +104,29 @@ class KeptRanks:
 
 def rank_difference(first: KeptRanks, second: KeptRanks, *, clusters: bool) -> PairedDifference | Reason:
     """Return the second model's value minus the first's, for all rows, or the reason why there is no interval."""
-    found = [kept.influences("", 0, clusters=clusters) for kept in (first, second)]
-    if found[0] is None or found[1] is None:
+    one, other = (kept.influences("", 0, clusters=clusters) for kept in (first, second))
+    if one is None or other is None:
         return NO_VALUE
-    return difference(found[0], found[1])
+    change = other.minus(one)
+    if change.effective() < MIN_UNITS:
+        return difference(one, other)
+    areas = (kept.measure.misranked(kept._rows_of("")[0][0]) for kept in (first, second))
+    spread = hypot(change.spread(), sqrt(_unseen(*areas)))
+    return student_difference(one.value, other.value, spread, change.freedom())
+
+
+def _unseen(first: list[Misranked], second: list[Misranked]) -> float:
+    """Return the variance of the difference of two mean areas by rows that may be missing by chance.
+
+    Of each kind of row, there are two, with half of the weight of a row each: one that only the first model ranks below
+    (or above) all others, and one that only the second model does.
+    """
+    variance = 0.0
+    for areas in zip(first, second, strict=True):
+        for one, other in zip(*areas, strict=True):
+            change = (other.mean - one.mean).item()
+            variance += ((1 - change) ** 2 + (1 + change) ** 2) / 4 / len(one.places) ** 2
+    return variance / len(first) ** 2
 
 
 def _limits_of_rows(areas: list[Misranked]) -> tuple[float, float]:

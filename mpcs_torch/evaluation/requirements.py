@@ -23,11 +23,11 @@ RULE = "'dangerous_rate < 1 %', 'recall[malignant] > 0.98' or 'mpcs < MODEL + 0.
 class Requirement:
     """A limit that a metric must keep for a model to be released, such as ``recall[malignant] > 0.98``.
 
-    The bound of the 95 % interval must keep the limit, on all rows and in each group: the upper bound for ``<`` and
-    ``<=``, else the lower one. A value without an interval fails. If intervals are valid, a model that violates a
-    requirement passes in at most 2.5 % of evaluations. Several requirements and groups need no correction, because a
-    model must meet all of them (an intersection-union test; Berger, Technometrics 24, 1982). Each attempt needs new
-    rows: if many models are tested on the same rows, one may pass by luck.
+    A bound must keep the limit, on all rows and in each group: an upper bound for ``<`` and ``<=``, else a lower one.
+    It allows for one more row (or cluster) as bad as any can be, which the rows may lack by chance. A value without a
+    bound fails. A model that violates a requirement passes in at most 2.5 % of evaluations. Several requirements and
+    groups need no correction, because a model must meet all of them (an intersection-union test; Berger, Technometrics
+    24, 1982). Each attempt needs new rows, or a number of ``looks`` that is fixed beforehand.
 
     Args:
         metric: The name of a metric, or of a rate of a class, as in `Result.value`.

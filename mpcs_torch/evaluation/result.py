@@ -6,14 +6,14 @@ from html import escape
 from math import nan
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from mpcs_torch.errors import did_you_mean, printable, quoted
-from mpcs_torch.evaluation.intervals import NO_RANGE, NotCompared
+from mpcs_torch.errors import did_you_mean, printable, quoted, require
+from mpcs_torch.evaluation.intervals import NO_RANGE, ONE_LOOK, End, NotCompared
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement, RequirementError
 from mpcs_torch.evaluation.scores import GroupScores, Measured, Scores, by_family, interval_text, on_screen
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning as EvaluationWarning
 from mpcs_torch.tables import Table, in_digits
 
@@ -130,26 +130,30 @@ class Result(Generic[ScoresT]):
         is_of_concern = metric in BY_NAME and BY_NAME[metric].family == "concern" and not self.has_concern
         return f"add it to metrics (--metrics){', and give a concern (--concern)' if is_of_concern else ''}."
 
-    def require(self, *requirements: Requirement | str, approximate: bool = False) -> list[Outcome]:
+    def require(self, *requirements: Requirement | str, approximate: bool = False, looks: int = 1) -> list[Outcome]:
         """Test requirements such as ``"recall[malignant] > 0.98"`` (`Requirement`), and return their outcomes.
 
         A bound must keep the limit. It allows for a row (or cluster) as bad as any can be, which the rows may lack by
         chance. A metric without a range, such as cross entropy or a Metric of your own, has no bound. With
         ``approximate``, the end of its 95 % interval is tested instead.
 
+        If you will test up to ``looks`` times, with more rows or other models on the same rows, a violating model
+        passes any of the tests in at most 2.5 %: each bound has the confidence 1 - 0.05 / looks. Fix the number
+        beforehand.
+
         Raises:
             RequirementError: If a requirement is not met.
             ValueError: If there are no requirements, or one of them names a metric that was not measured.
         """
-        outcomes = self.check(*requirements, approximate=approximate)
+        outcomes = self.check(*requirements, approximate=approximate, looks=looks)
         if not all(outcome.holds for outcome in outcomes):
             raise RequirementError(outcomes)
         return outcomes
 
-    def check(self, *requirements: Requirement | str, approximate: bool = False) -> list[Outcome]:
+    def check(self, *requirements: Requirement | str, approximate: bool = False, looks: int = 1) -> list[Outcome]:
         """Test each requirement for each model, on all rows and in each group; models used as references are skipped.
 
-        ``approximate`` is as in `require`.
+        ``approximate`` and ``looks`` are as in `require`.
 
         Raises:
             ValueError: If there are no requirements, or one of them names a metric that was not measured.
@@ -159,14 +163,16 @@ class Result(Generic[ScoresT]):
         if not parsed or not tested:
             rule = "require needs requirements, and a model that is not a reference"
             raise ValueError(f"{rule}, but got {quoted(requirements)}.")
+        require(looks >= 1, "looks must be at least 1", looks)
         outcomes = list[Outcome]()
         for requirement in parsed:
+            end = End(requirement.sign[0] == "<", 1 - (1 - CONFIDENCE) / looks)
             is_as_tested = requirement.metric.startswith("precision[") and not self.first.is_weighted
             try:
                 for model in tested:
-                    for group, (value, bound, ends) in self._tested(requirement, model).items():
+                    for group, (value, bound, ends) in self._tested(requirement, model, end).items():
                         if bound == NO_RANGE and approximate and ends is not None:
-                            bound = ends[requirement.sign[0] == "<"]
+                            bound = ends[end.is_upper] if looks == 1 else ONE_LOOK
                         outcome = requirement.check_bound(value, bound)
                         outcomes.append(outcome._replace(model=model, group=group, caution=AT_SHARES * is_as_tested))
                 if requirement.reference is None and (values := self.first.value_range(requirement.metric)) is not None:
@@ -175,11 +181,11 @@ class Result(Generic[ScoresT]):
                 raise ValueError(f"requirement {quoted(str(requirement))}: {error}") from None
         return outcomes
 
-    def _tested(self, requirement: Requirement, model: str) -> dict[str, Tested]:
+    def _tested(self, requirement: Requirement, model: str, end: End) -> dict[str, Tested]:
         """Return a model's value for all rows (key "") and each group; with a reference, its difference on all rows."""
-        metric, is_upper = requirement.metric, requirement.sign[0] == "<"
+        metric = requirement.metric
         if requirement.reference is not None:
-            return {"": self._tested_difference(metric, model, requirement.reference, is_upper=is_upper)}
+            return {"": self._tested_difference(metric, model, requirement.reference, end)}
         self.find(metric, model)  # raises an error with a hint if it was not measured
         by_group: dict[str, Scores] = {"": self.models[model]}
         for column in (each for each in self.groups if each.model == model):
@@ -190,10 +196,10 @@ class Result(Generic[ScoresT]):
             if measured is None:
                 rule = "rates of classes are measured by group only if they are named, as in metrics=['recall[CLASS]']"
                 raise ValueError(f"{rule} (--metrics), but {metric} is not.")
-            tested[group] = measured[0], scores.bound(metric, is_upper=is_upper), measured[1]
+            tested[group] = measured[0], scores.bound(metric, end), measured[1]
         return tested
 
-    def _tested_difference(self, metric: str, model: str, reference: str, *, is_upper: bool) -> Tested:
+    def _tested_difference(self, metric: str, model: str, reference: str, end: End) -> Tested:
         self.scores(reference)
         by = [each.by for each in self.comparisons] + [each.by for each in self.without]
         metrics = list(dict.fromkeys(measure.metric for measure in by))
@@ -212,9 +218,11 @@ class Result(Generic[ScoresT]):
             if each.by.metric == metric and {each.first, each.second} == {model, reference}:
                 reason = each.reason
         if self.paired_bounds:
-            bound = self.paired_bounds[model].of_difference(self.paired_bounds[reference], metric, is_upper=is_upper)
+            bound = self.paired_bounds[model].of_difference(self.paired_bounds[reference], metric, end)
+        elif ends is None or end.confidence != CONFIDENCE:
+            bound = reason if ends is None else ONE_LOOK
         else:
-            bound = reason if ends is None else ends[is_upper]
+            bound = ends[end.is_upper]
         return difference, bound, ends
 
     def sections(self) -> dict[str, Table]:

@@ -7,9 +7,9 @@ from math import inf, isfinite, isinf, isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.intervals import NOT_REQUESTED
+from mpcs_torch.evaluation.intervals import NOT_REQUESTED, ONE_LOOK, End
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.tables import Table, in_digits, in_table
 
@@ -96,7 +96,7 @@ class Scores:
         reason = self.undefined().get(metric) or self.without_interval.get(metric, NOT_REQUESTED)
         return self.values[metric], self.intervals.get(metric), reason
 
-    def bound(self, metric: str, *, is_upper: bool) -> float | str:
+    def bound(self, metric: str, end: End) -> float | str:
         """Return the bound of a value for requirements, or the reason why it has none; here, the end of its interval.
 
         ``metric`` must be measured: see `find`.
@@ -104,7 +104,9 @@ class Scores:
         measured = self.find(metric)
         assert measured is not None
         _, ends, reason = measured
-        return reason if ends is None else ends[is_upper]
+        if ends is not None and end.confidence != CONFIDENCE:
+            return ONE_LOOK
+        return reason if ends is None else ends[end.is_upper]
 
     def value_range(self, metric: str) -> tuple[float, float] | None:  # noqa: ARG002  # for classifiers
         """Return the lowest and the highest possible value of a metric; None if unbounded or unknown."""

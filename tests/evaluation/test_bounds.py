@@ -11,8 +11,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.evaluation import Requirement, RequirementError, Result
-from mpcs_torch.evaluation.bounds import ABSENT, NO_RANGE, influences
-from mpcs_torch.evaluation.intervals import Units
+from mpcs_torch.evaluation.intervals import ABSENT, NO_RANGE, ONE_LOOK, End, Units, influences
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.register import BY_NAME, ENTRIES
 from tests.benchmarks.rare_failures import DESIGNS, measured, true_differences
@@ -41,13 +40,13 @@ PREDS, TARGET = drawn()
 
 def bounds_of(result: Result[Any], names: list[str], model: str = "A") -> Tensor:
     scores = result.models[model]
-    found = [[scores.bound(name, is_upper=is_upper) for is_upper in (False, True)] for name in names]
+    found = [[scores.bound(name, End(is_upper)) for is_upper in (False, True)] for name in names]
     return torch.tensor([[float("nan") if isinstance(end, str) else end for end in ends] for ends in found])
 
 
 def differences(result: Result[Any], names: list[str], pair: str = "BA") -> Tensor:
     first, second = (result.paired_bounds[model] for model in pair)
-    ends = [[first.of_difference(second, name, is_upper=is_upper) for is_upper in (False, True)] for name in names]
+    ends = [[first.of_difference(second, name, End(is_upper)) for is_upper in (False, True)] for name in names]
     return torch.tensor([[float("nan") if isinstance(end, str) else end for end in each] for each in ends])
 
 
@@ -77,7 +76,7 @@ def test_a_bound_lies_beyond_the_value_and_beyond_the_value_with_one_worst_row(n
 
 @pytest.mark.parametrize("name", sorted(WITHOUT_RANGE))
 def test_a_metric_without_a_range_is_tested_only_if_it_is_asked_for(name: str) -> None:
-    assert BOTH.first.bound(name, is_upper=True) == NO_RANGE
+    assert BOTH.first.bound(name, End(True)) == NO_RANGE
     requirement = f"{name} < 5"
     with pytest.raises(RequirementError, match="so its interval is approximate"):
         BOTH.require(requirement)
@@ -115,8 +114,8 @@ def test_what_changes_no_row_changes_no_bound(given: dict[str, Any]) -> None:
     torch.testing.assert_close(differences(other, names), differences(BOTH, names), rtol=0, atol=4e-3)
     if "groups" in given:
         of_group = other.groups[0].groups["one"]
-        assert of_group.bound("mcc", is_upper=True) == pytest.approx(other.first.bound("mcc", is_upper=True))
-        assert of_group.bound("auroc", is_upper=False) == pytest.approx(other.first.bound("auroc", is_upper=False))
+        assert of_group.bound("mcc", End(True)) == pytest.approx(other.first.bound("mcc", End(True)))
+        assert of_group.bound("auroc", End(False)) == pytest.approx(other.first.bound("auroc", End(False)))
 
 
 def test_parts_give_the_bounds_of_the_whole_and_later_rows_change_no_result() -> None:
@@ -155,10 +154,23 @@ def test_influences_are_derivatives_and_those_of_rows_are_found_among_all_pairs(
 def test_a_class_without_rows_leaves_an_average_without_a_bound() -> None:
     target = TARGET.clamp(max=1)
     result = evaluate(PREDS["A"], target, concern=SPEC, metrics=["macro_f1", "accuracy"])
-    assert result.first.bound("macro_f1", is_upper=False) == ABSENT
-    assert isfinite(result.first.bound("accuracy", is_upper=False))  # type: ignore[arg-type]
+    assert result.first.bound("macro_f1", End(False)) == ABSENT
+    assert isfinite(result.first.bound("accuracy", End(False)))  # type: ignore[arg-type]
     with pytest.raises(RequirementError, match="a class has no rows"):
         result.require("macro_f1 > 0.1")
+
+
+def test_more_looks_take_wider_bounds() -> None:
+    ends = [End(is_upper=True), End(True, 0.99)]
+    for name in ("accuracy", "mcc", "mpcs", "auroc", "recall[green]", "sensitivity[green]"):
+        once, often = (BOTH.first.bound(name, end) for end in ends)
+        assert isinstance(once, float)
+        assert once < often  # type: ignore[operator]
+        [outcome] = [each for each in BOTH.check(f"{name} < 0.999", looks=5) if each.model == "A"]
+        assert outcome.bound == pytest.approx(often)
+    assert BOTH.check("cross_entropy < 9", approximate=True, looks=2)[0].reason == ONE_LOOK
+    with pytest.raises(ValueError, match="looks must be at least 1, but got 0"):
+        BOTH.check("accuracy > 0.1", looks=0)
 
 
 def test_no_intervals_no_bounds() -> None:
@@ -178,3 +190,15 @@ def test_a_failure_that_the_sample_does_not_show_passes_no_gate(name: str) -> No
     passed = [outcome.holds for seed in range(30) for outcome in measured(design, seed).check(*gates)]
     # 2.5 % may pass, and two standard errors more; intervals let 10 to 25 % pass.
     assert sum(passed) <= 0.025 * len(passed) + 2 * (0.025 * len(passed)) ** 0.5
+
+
+def test_differences_allow_for_rows_of_a_class_that_one_model_alone_decides_wrongly() -> None:
+    """Of ten rare rows, in which the new model fails more often, 24 % of samples did not show it."""
+    design = DESIGNS["10 rare rows of 1000"]
+    truth, held, shown = true_differences(design, 60_000), 0, 0
+    for seed in range(60):
+        for row in measured(design, seed).comparisons:
+            shown += 1
+            held += row.paired.low <= truth[row.by.metric] <= row.paired.high
+    assert held >= 0.93 * shown - 2 * (0.05 * shown) ** 0.5
+    assert shown > 60

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mpcs_torch import ConcernSpec, WithInterval, evaluate
 from mpcs_torch.evaluation import Requirement, RequirementError, Result
+from mpcs_torch.evaluation.intervals import End
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.metrics import Accuracy
 
@@ -142,7 +143,7 @@ def test_every_group_must_hold_too() -> None:
 
 @pytest.mark.parametrize(("model", "reference"), [("new", "old"), ("old", "new")])
 def test_a_difference_is_tested_in_either_direction(model: str, reference: str) -> None:
-    high = RESULT.paired_bounds[model].of_difference(RESULT.paired_bounds[reference], "mpcs", is_upper=True)
+    high = RESULT.paired_bounds[model].of_difference(RESULT.paired_bounds[reference], "mpcs", End(is_upper=True))
     assert isinstance(high, float)
     [outcome] = RESULT.require(Requirement("mpcs", "<=", high, reference))
     assert (outcome.model, outcome.bound) == (model, high)

@@ -3,7 +3,7 @@
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,6 +35,7 @@ def score(
     intervals: options.Intervals = True,
     require: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None,
     approximate: Annotated[bool, typer.Option("--approximate")] = False,
+    looks: Annotated[int, typer.Option(min=1)] = 1,
     html: options.Html = None,
 ) -> None:
     """Compute all metrics that files of predictions allow, and compare models.
@@ -53,6 +54,7 @@ def score(
         confusion: PREDICTIONS is a confusion matrix instead, with the true class first in each row.
         seen: Predictions for rows that the model was trained or chosen on: warn if rows are the same.
         require: Exit with status 3 unless a bound meets the requirement, such as "dangerous_rate < 1 %"; repeatable.
+        looks: How many times requirements will be tested in all, with more rows or other models.
         approximate: Test metrics that have no bound, such as cross entropy, by the end of their interval.
     """
     if confusion:
@@ -66,6 +68,7 @@ def score(
 
     with options.refused_values(option="--require"):
         requirements = [Requirement.parse(text) for text in require or ()]
+    how: dict[str, Any] = {"approximate": approximate, "looks": looks}
 
     from mpcs_torch.concern import load_concern_range
     from mpcs_torch.evaluation.classifier_files import RowRisks, open_models, score_models, shared_rows
@@ -93,13 +96,13 @@ def score(
                 settings={"k": k, "t": t, "concession": concession},
                 intervals=intervals,
                 risks=risks,
-                check=(lambda result: result.check(*requirements, approximate=approximate)) if requirements else None,
+                check=(lambda result: result.check(*requirements, **how)) if requirements else None,
             )
     if seen is not None:
         known = Predictions(seen, reading.alone()._replace(labels=None))
         result = replace(result, cautions=[*result.cautions, *shared_rows(next(iter(opened.values())), known)])
     with options.refused_values(option="--require"):
-        outcomes = result.check(*requirements, approximate=approximate) if requirements else []
+        outcomes = result.check(*requirements, **how) if requirements else []
     print_scores(result := result.muted(*COMMAND_LINE.mute), outcomes)
     if html is not None:
         from mpcs_torch.report.score import write_score_report
