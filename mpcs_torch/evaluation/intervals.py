@@ -47,7 +47,7 @@ Reason = str
 """The type of a sentence on why there is no interval."""
 NO_VALUE: Reason = "the metric has no value"
 NOT_REQUESTED: Reason = "intervals were not requested"
-NO_RANGE: Reason = "what a row can add to it has no limit, so its interval is approximate"
+NO_RANGE: Reason = "no bound of it is known, so its interval is approximate"
 
 
 ONE_LOOK: Reason = "it has an interval for one look alone"
@@ -56,6 +56,7 @@ ONE_LOOK: Reason = "it has an interval for one look alone"
 MAX_CLASSES = 2000
 """The largest number of classes of which all pairs are searched for the worst error."""
 ABSENT: Reason = "a class has no rows, so nothing is known of its errors"
+BY_CONVENTION: Reason = "it is 0 / 0 for these rows, which counts as a fixed value"
 MANY_CLASSES: Reason = f"the worst error is searched for among at most {MAX_CLASSES} classes"
 
 
@@ -494,7 +495,10 @@ def influences(measure: AnyMeasure, bins: Any, units: Units) -> Influences | Rea
     slopes = torch.autograd.grad(value_of_sums, summed, allow_unused=True, materialize_grads=True)
     of_units = torch.stack([(each * slope).flatten(1).sum(1) for each, slope in zip(bins, slopes, strict=True)]).sum(0)
     cells = _of_rows(type(whole)(*slopes))
-    return cells if isinstance(cells, str) else Influences(value, of_units, cells)
+    if isinstance(cells, str):
+        return cells
+    # The value is one by convention, such as an MCC of 0 if all decisions are of one class: it would change at once.
+    return Influences(value, of_units, cells) if bool(cells.any()) else BY_CONVENTION
 
 
 def _of_rows(slopes: Any) -> Tensor | Reason:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
 from mpcs_torch.evaluation import Requirement, RequirementError, Result
-from mpcs_torch.evaluation.intervals import ABSENT, NO_RANGE, ONE_LOOK, End, Units, influences
+from mpcs_torch.evaluation.intervals import ABSENT, BY_CONVENTION, NO_RANGE, ONE_LOOK, End, Units, influences
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.register import BY_NAME, ENTRIES
 from tests.benchmarks.rare_failures import DESIGNS, measured, true_differences
@@ -171,6 +171,16 @@ def test_more_looks_take_wider_bounds() -> None:
     assert BOTH.check("cross_entropy < 9", approximate=True, looks=2)[0].reason == ONE_LOOK
     with pytest.raises(ValueError, match="looks must be at least 1, but got 0"):
         BOTH.check("accuracy > 0.1", looks=0)
+
+
+@pytest.mark.parametrize("positives", [0, 40])
+def test_a_value_by_convention_has_no_bound(positives: int) -> None:
+    """If all rows, or all decisions, are of one class, MCC counts as 0: one row of another class would change it."""
+    probs, target = torch.tensor([[0.9, 0.1]]).repeat(150, 1), (torch.arange(150) < positives).long()
+    result = evaluate({"old": probs, "new": probs.clone()}, target, metrics=["mcc"])
+    for requirement in ("mcc > -0.01", "mcc > old - 0.01"):
+        outcome = result.check(requirement)[-1]
+        assert (outcome.holds, outcome.reason) == (False, BY_CONVENTION)
 
 
 def test_no_intervals_no_bounds() -> None:
