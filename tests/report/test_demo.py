@@ -32,11 +32,10 @@ SEEDS = [
 ]
 
 
-@pytest.mark.parametrize(("dangerous", "change"), [(1, "50 % fewer"), (2, "no fewer"), (3, "50 % more")])
-def test_the_verdict_compares_the_recommended_training_with_the_plain_one(dangerous: int, change: str) -> None:
-    counts = [(2, 5, 100), (2, 5, 100), (2, 5, 100), (dangerous, 5, 100), (0, 5, 100)]
-    said = verdict(Demonstration(CONCERN, [seed_result(*counts)] * 2))
-    assert f" make {change} dangerous errors on test data: {dangerous}.0 instead of 2.0." in said
+def test_the_verdict_counts_dangerous_errors() -> None:
+    assert verdict(Demonstration(CONCERN, SEEDS)) == (
+        "Dangerous errors on test data: 10.0 as usual, 5.0 after better training, 0.5 with referrals."
+    )
 
 
 def test_the_table_and_the_sentences_hold_means_over_seeds() -> None:
