@@ -1,8 +1,9 @@
 """The judgement of ways to train and to decide: on test samples, with seeds by which nothing was chosen."""
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,11 +11,12 @@ import torch
 from torch import Tensor
 
 from examples.benchmark.losses import DANGEROUS, FLOORED, LOSSES, PLAIN, UNIFORM
-from examples.benchmark.measures import calibrated_probs, quietly
+from examples.benchmark.measures import calibrated_probs
 from examples.benchmark.training import Outcome, Training, file_name
 from examples.benchmark.trials import Arm, Trials, finish
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.decision import least_risk
+from mpcs_torch.functional.concern.limits import UnattainableLimitError
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.choice import best_calibration, choose_factor, decide, harm_matrix
@@ -118,8 +120,10 @@ def judge(outcome: Outcome, concern: ConcernSpec, limit: float, row_costs: Tenso
     else:
         by_cost = (test_probs * row_costs).argmax(dim=1)
     rule = DecisionRule(concern, Limit(limit), calibration=suited.method)
-    fitted = quietly(partial(rule.fit, outcome.validation, labels))
-    referring = torch.full_like(by_cost, REFERRED) if fitted is None else fitted(outcome.test)
+    referring = torch.full_like(by_cost, REFERRED)
+    with warnings.catch_warnings(), suppress(UnattainableLimitError):  # too few samples: all are referred
+        warnings.simplefilter("ignore")
+        referring = rule.fit(outcome.validation, labels)(outcome.test)
     decisions = (outcome.test.argmax(dim=1), by_cost, least_risk(test_probs, _costs(concern)), referring)
     return [_judged(decision, outcome.test_labels, concern, row_costs) for decision in decisions]
 

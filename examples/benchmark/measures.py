@@ -1,8 +1,8 @@
 """Effects of one way of training on another, with intervals over seeds, and calibrated probabilities."""
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +10,9 @@ from scipy.stats import t as student
 from torch import Tensor
 
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
-from mpcs_torch.functional.concern.limits import UnattainableLimitError
 
 Values = NDArray[np.float64]
 """A value for each seed."""
-Fitted = TypeVar("Fitted")
 
 
 class Effect(NamedTuple):
@@ -33,16 +31,6 @@ def calibrated_probs(method: ScalingMethod, validation: Tensor, labels: Tensor, 
         calibration.fit(validation, labels)
     logits: Tensor = calibration(test.double())
     return logits.softmax(dim=1)
-
-
-def quietly(fit: Callable[[], Fitted]) -> Fitted | None:
-    """Return what a fit returns, without its warnings; None if the samples are too few for its limits."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # rules that refer all samples, and rare classes
-        try:
-            return fit()
-        except UnattainableLimitError:
-            return None
 
 
 def difference(ours: Sequence[float], theirs: Sequence[float]) -> Effect:

@@ -163,17 +163,6 @@ def lists_of(results: Sequence[Result]) -> list[Result]:
     return [each for each, count in zip(results, counts, strict=True) if each["has_list"] and count >= MIN_COUNTED]
 
 
-def about_few(lists: Sequence[Result], few: Sequence[Result]) -> str:
-    """Return a sentence on the tasks that are left out for their few dangerous errors."""
-    both = compare([*lists, *few], Way(FLOORED, 1, BY_COST), Way(PLAIN, 1, BY_COST))
-    assert both is not None
-    tasks = ", ".join(result["task"] for result in few)
-    return (
-        f"Not in the means, because such ratios are mostly noise: {tasks}. This rule was made after their values were\n"
-        f"known. With them, the mean above would be {change(both.dangerous)}."
-    )
-
-
 def steps_table(results: Sequence[Result]) -> Table:
     """Return a row for each step: what it changes against the first row and against the row before, over all tasks."""
     header = ["what is added", "trainings", "CPU time", "dangerous errors, against the first row"]
@@ -335,8 +324,12 @@ def page_of(results: Sequence[Result]) -> str:
     parts += ["![Dangerous errors after each step, against cross entropy as usual](steps.png)"]
     parts += ["## The margin with a floor on each task", lists_table(lists).markdown()]
     few = [result for result in results if result["has_list"] and result not in lists]
-    if few:
-        parts.append(about_few(lists, few))
+    if few and (both := compare([*lists, *few], Way(FLOORED, 1, BY_COST), Way(PLAIN, 1, BY_COST))):
+        names = ", ".join(result["task"] for result in few)
+        parts.append(
+            f"Not in the means, because such ratios are mostly noise: {names}. This rule was made after their values "
+            f"were\nknown. With them, the mean above would be {change(both.dangerous)}."
+        )
     parts += ["## What was claimed before", comparisons_table(lists, CLAIMS, "comparison").markdown()]
     parts += ["## Losses against cross entropy"]
     ways = ((1, LIKELY), (1, BY_COST), (1, CHEAPEST), (4, BY_COST))
