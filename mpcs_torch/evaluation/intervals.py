@@ -204,7 +204,8 @@ def metric_difference(measure: AnyMeasure, first: Any, second: Any, units: Units
     of_models = zip((first, second), whole, strict=True)
     without = [measure.value(_without_each(bins, sums)) for bins, sums in of_models]
     spread = _spread(without[1] - without[0], units)
-    if spread is not None and measure.averaged_classes(first) is not None:
+    is_average = measure.interval_rule == "smooth" and measure.averaged_classes(first) is not None
+    if spread is not None and is_average:
         one, other = (influences(measure, bins, units) for bins in (first, second))
         if not isinstance(one, str) and not isinstance(other, str):
             spread = sqrt(spread**2 + units.mean_weight**2 * one.unseen(other))
