@@ -75,7 +75,8 @@ class Bounds(NamedTuple):
         rate, _, name = metric.rstrip("]").partition("[")
         if name not in of_groups:
             return None
-        counts = of_groups[name].rates(self.units.rows, refers=self.layout.chosen.refers)
+        rows = self.units.rows if self.units.weights is None else self.units.weights
+        counts = of_groups[name].rates(rows, refers=self.layout.chosen.refers)
         return (ClassRate(2), WeightedSum(*counts[rate])) if rate in counts else None
 
 

@@ -91,6 +91,13 @@ def test_bounds_of_rates_are_their_intervals() -> None:
     assert differences(BOTH, ["misclassification_rate"])[0].tolist() == pytest.approx(row.paired[3:5], abs=1e-6)
 
 
+def test_bounds_of_rates_of_classes_are_their_intervals_with_weights_too() -> None:
+    weights = torch.rand(300, generator=torch.Generator().manual_seed(1)) + 0.5
+    for result in (BOTH, measure_both(weights=weights)):
+        for name in ("recall[green]", "specificity[green]", "precision[red]", "error_rate[red]"):
+            assert bounds_of(result, [name])[0].tolist() == pytest.approx(result.interval(name, "A"), abs=1e-6)
+
+
 def test_the_models_of_a_difference_may_be_swapped() -> None:
     names = [*BOUNDED, *RANKED]
     torch.testing.assert_close(differences(BOTH, names), -differences(BOTH, names, "AB").flip(1), equal_nan=True)
