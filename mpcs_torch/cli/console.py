@@ -147,7 +147,10 @@ def print_scores(
     plain = dict[str, Any]()
     if COMMAND_LINE.json:
         print_reading(*result.read)
-        rows = [{**outcome._asdict(), "requirement": str(outcome.requirement)} for outcome in outcomes]
+        rows = [
+            {**outcome._asdict(), "requirement": str(outcome.requirement), "reason": str(outcome.reason or "")}
+            for outcome in outcomes
+        ]
         plain = {**beside, **result.to_dict()} | ({"requirements": rows} if rows else {})
     parts = result.parts(everything=COMMAND_LINE.everything)
     if outcomes:

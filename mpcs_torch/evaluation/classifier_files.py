@@ -165,6 +165,7 @@ def score_models(
     cautions = [*result.cautions, *(shared_by_rows(first) if intervals else [])]
     models = {name: replace(result.models[name], file_notes=each.notes) for name, each in opened.items()}
     read = [each.how() for each in opened.values()]
+    result = replace(result, has_open_weights=reading.weight is not None)
     return replace(result, models=models, notes=notes, cautions=cautions, read=read)
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_READABLE_CLASSES
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.intervals import NO_VALUE, End
+from mpcs_torch.evaluation.influence import End
 from mpcs_torch.evaluation.outcomes import (
     AT_RISK,
     COLUMNS,
@@ -23,6 +23,7 @@ from mpcs_torch.evaluation.outcomes import (
     group_rate,
     number_text,
 )
+from mpcs_torch.evaluation.reasons import NO_VALUE, Reason
 from mpcs_torch.evaluation.scores import Measured, Scores, interval_text, undefined_reason
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.measure import Direction
@@ -72,7 +73,8 @@ class ClassifierScores(Scores):
 
     def by_class(self) -> dict[str, Measured]:
         """Return rates by name, such as ``recall[malignant]``: the value, and its interval or the reason for none."""
-        reasons = f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric", "the class has no rows"
+        texts = f"classes are more than {MAX_READABLE_CLASSES}: name it as a metric", "the class has no rows"
+        reasons = [Reason("undefined", text=text) for text in texts]
         rates, sensitivities = dict[str, Measured](), dict[str, Measured]()
         for name, of in self.named_outcomes().items():
             for rate, share in self.rate_shares(name).items():
@@ -81,10 +83,10 @@ class ClassifierScores(Scores):
                     sensitivities[f"sensitivity[{name}]"] = rates[f"{rate}[{name}]"]
         return {**rates, **sensitivities}
 
-    def bound(self, metric: str, end: End) -> float | str:
+    def bound(self, metric: str, end: End) -> float | Reason:
         """Return the bound of a value for requirements, or the reason why it has none."""
         name = metric.replace("sensitivity[", "recall[", 1)
-        bound: float | str = NO_VALUE
+        bound: float | Reason = NO_VALUE
         if self.bounds is not None and (metric in self.values or self.bounds.counts(name)):
             bound = self.bounds.of_value(name, end)
         return super().bound(metric, end) if bound == NO_VALUE else bound  # which says why there is no value
@@ -128,14 +130,15 @@ class ClassifierScores(Scores):
             return text
         return f"{text} ({in_table(self.values['dangerous'])} of {in_table(self.weight or self.rows)})"
 
-    def undefined(self) -> dict[str, str]:
+    def undefined(self) -> dict[str, Reason]:
         """Return the reason why a value is NaN or infinite, for each metric with such a value."""
         undefined = [entry for entry in self.entries if not math.isfinite(self.values[entry.name])]
         unpredicted = absent = ""
         if undefined and self.confusion is not None:
             unpredicted = self._empty_classes(self.confusion.sum(dim=0), "never predicted")
             absent = self._empty_classes(self.confusion.sum(dim=1), "without samples")
-        return {entry.name: _reason(entry, self.values[entry.name], unpredicted, absent) for entry in undefined}
+        texts = {entry.name: _reason(entry, self.values[entry.name], unpredicted, absent) for entry in undefined}
+        return {name: Reason("undefined", text=text) for name, text in texts.items()}
 
     def named_outcomes(self) -> dict[str, Outcomes]:
         """Return the counts of outcomes for each class and group of classes, by its name; empty for soft labels."""
@@ -235,7 +238,7 @@ class ClassifierScores(Scores):
         """Return all values as dictionaries, lists, strings and numbers."""
         plain = super().to_dict()
         if undefined := self.undefined():
-            plain["undefined"] = undefined
+            plain["undefined"] = self._reasons(undefined)
         if self.confusion is not None:
             plain["confusion"] = self.confusion.tolist()
         if self.outcomes:
@@ -283,4 +286,4 @@ def _reason(entry: "MetricEntry", value: float, unpredicted: str, absent: str) -
             return "a constant decision would cost nothing"
         case "probability 0" if math.isinf(value):
             return "the probability of a label is 0"
-    return undefined_reason(value)
+    return str(undefined_reason(value))

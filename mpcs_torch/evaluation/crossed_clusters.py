@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.intervals import quantile
+from mpcs_torch.evaluation.influence import quantile
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.scores import GroupScores, Scores
 from mpcs_torch.functional import Comparison, PairedDifference

@@ -6,8 +6,10 @@ from functools import cached_property, partial
 from math import inf, log2
 from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor
 
+from mpcs_torch.evaluation.equal_error_ends import combined, equal_error_ends
 from mpcs_torch.evaluation.fixed_thresholds import (
     EVEN,
     FixedThreshold,
@@ -15,8 +17,9 @@ from mpcs_torch.evaluation.fixed_thresholds import (
     limiting_thresholds,
     point_key,
 )
-from mpcs_torch.evaluation.influences import Influences, area_interval, combined, equal_error_ends, roc_area
-from mpcs_torch.evaluation.intervals import MIN_UNITS, MIN_WRONG, Reason
+from mpcs_torch.evaluation.influence import Influences, Units, interval
+from mpcs_torch.evaluation.ranks import influences_on_areas
+from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.scores import DetectorMetric, Scores, interval_text
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, meets_rule_of_30
 from mpcs_torch.functional.comparison.means import Interval, Mean, error_mean, estimate_mean
@@ -28,16 +31,18 @@ from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_co
 from mpcs_torch.functional.detection.errors import area_under_roc, count_errors, midpoint, misranked_shares
 from mpcs_torch.functional.detection.llr_cost import cllr_from_means, softplus
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.quality.roc_area import Misranked, Shares
 from mpcs_torch.tables import Table, in_digits
 
 EQUAL_ERROR = DetectorMetric("equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0)
 INTERPOLATED = DetectorMetric("equal_error_rate_interpolated", "equal error rate (interpolated)", screen=None)
 AREA = DetectorMetric("area_under_roc", "area under the ROC", "max")
 CLLR = DetectorMetric("cllr", "Cllr", in_group_tables=True)
-CHOSEN_HERE = (
-    "the threshold is the best on these trials; thresholds that are learned on others, or given, have intervals"
+CHOSEN_HERE = Reason(
+    "no_method",
+    text="the threshold is the best on these trials; thresholds that are learned on others, or given, have intervals",
 )
-UNKNOWN = "no valid method is known"
+UNKNOWN = Reason("no_method", text="no valid method is known")
 RATE = (0.0, 1.0)
 FURTHER_BITS = -0.5 * log2(1e-12)
 """The cost in Cllr of a trial whose true kind gets the probability 1e-12: the interval allows for one such trial."""
@@ -164,8 +169,8 @@ class Detector:
             rows=len(self.scores),
             entries=[metric for metric, *_ in rows],
             values={metric.name: float(value) for metric, value, *_ in rows},
-            intervals={name: each for name, each in ends.items() if not isinstance(each, str)},
-            without_interval={name: each for name, each in ends.items() if isinstance(each, str)},
+            intervals={name: each for name, each in ends.items() if not isinstance(each, Reason)},
+            without_interval={name: each for name, each in ends.items() if isinstance(each, Reason)},
             summary=self.summary,
             points=self.points,
             is_llr=self.is_llr,
@@ -185,7 +190,7 @@ class Detector:
                 CHOSEN_HERE,
                 ErrorsAt(at),
             )
-        yield AREA, summary.area, lambda: area_interval(roc_area(self.misranked, clusters=self.clusters_by_kind)), None
+        yield AREA, summary.area, lambda: interval(self.area, self.units), None
         if self._max_p_fa is not None:
             title = f"{AREA.title} up to {100 * self._max_p_fa:g} % false alarms"
             partial_area = DetectorMetric(f"{AREA.name}[p_fa={self._max_p_fa:g}]", title, "max")
@@ -203,7 +208,7 @@ class Detector:
             yield metric, cost.normalized, CHOSEN_HERE, ErrorsAt(cost)
         yield DetectorMetric("min_cllr", "minimum Cllr"), summary.min_cllr, CHOSEN_HERE, None
         if self.is_llr:
-            yield CLLR, self.bits.value, self._cllr_interval, None
+            yield CLLR, self.bits.value, lambda: interval(self.bits, self.units), None
             loss = self.bits.value - summary.min_cllr.item()
             yield DetectorMetric("calibration_loss", "calibration loss", screen=None), loss, CHOSEN_HERE, None
         for fixed in self.fixed.values():
@@ -230,30 +235,74 @@ class Detector:
         return equal_error_ends(self.summary.counts, *self._equal_error, self._errors)
 
     @cached_property
-    def bits(self) -> Influences:
-        """Cllr, the cost of log-likelihood ratios in bits, from 0 to infinity; and each trial's influence on it."""
-        nothing = self.scores.new_zeros(())
-        costs = [cllr_from_means(softplus(ratios), nothing) for ratios in self._wrong_ratios]
-        value = sum(by_kind.mean().item() for by_kind in costs)
-        return Influences(value, costs, limits=(0.0, inf), clusters=self.clusters_by_kind)
+    def units(self) -> Units:
+        """The trials, or their clusters."""
+        codes = torch.arange(len(self.labels)) if self.clusters is None else self.clusters
+        sizes = codes.bincount().double()
+        return Units(sizes, torch.ones_like(sizes), None if self.clusters is None else "clusters", word="trials")
 
-    @property
-    def _wrong_ratios(self) -> list[Tensor]:
-        """The log-likelihood ratios in favour of the wrong kind: of targets (negated), and of non-targets."""
-        targets, nontargets = self._by_kind(self.scores)
-        return [-targets, nontargets]
+    def influences(
+        self,
+        value: float,
+        of_trials: Sequence[Tensor],
+        possible: Sequence[Interval],
+        limits: Interval = RATE,
+    ) -> Influences:
+        """Return the influences on a ``value`` that is the sum of a mean over targets and one over non-targets.
+
+        ``of_trials`` are the values of the trials of each kind, and ``possible`` their lowest and highest possible
+        values.
+        """
+        of_units, added = torch.zeros(2, len(self.units.rows), dtype=torch.float64)
+        of_rows, sizes = list[list[float]](), list[Tensor]()
+        codes = torch.arange(len(self.labels)) if self.clusters is None else self.clusters
+        for values, ends, places in zip(of_trials, possible, self._kinds, strict=True):
+            mean, number = values.mean(), len(values)
+            of_units.index_add_(0, codes[places], (values - mean) / number)
+            added.index_add_(0, codes[places], values / number)
+            of_rows.append([(end - mean.item()) / number for end in ends])
+            sizes.append(self.units.usual(codes[places].bincount(minlength=len(of_units)).double()))
+        limits_of_rows = torch.tensor(of_rows, dtype=torch.float64)
+        return Influences(
+            value,
+            of_units,
+            added,
+            limits_of_rows,
+            usual_error=limits_of_rows,
+            class_sizes=torch.stack(sizes),
+            limits=limits,
+        )
 
     @cached_property
-    def misranked(self) -> list[Tensor]:
-        """The share of non-targets above each target, and of targets below each non-target; ties count 1/2."""
-        return misranked_shares(self.summary.counts, self.scores, self.labels)
+    def bits(self) -> Influences:
+        """Cllr, the cost of log-likelihood ratios in bits, from 0 to infinity; and each trial's influence on it."""
+        targets, nontargets = self._by_kind(self.scores)
+        nothing = self.scores.new_zeros(())
+        costs = [cllr_from_means(softplus(ratios), nothing) for ratios in (-targets, nontargets)]
+        value = sum(by_kind.mean().item() for by_kind in costs)
+        possible = [(0.0, max(FURTHER_BITS, by_kind.max().item())) for by_kind in costs]
+        found = self.influences(value, costs, possible, (0.0, inf))
+        return found._replace(usual_error=None, has_bound=False)
+
+    @cached_property
+    def area(self) -> Influences:
+        """The area under the ROC, with the influence of each trial."""
+        places = self._kinds
+        weights = torch.ones(len(self.labels), dtype=torch.float64)
+        kinds = misranked_shares(self.summary.counts, self.scores, self.labels)
+        shares = (Shares(at, share, weights[at]) for at, share in zip(places, kinds, strict=True))
+        codes = torch.arange(len(self.labels)) if self.clusters is None else self.clusters
+        return influences_on_areas([Misranked(*shares)], weights, codes, self.units.cluster)[0]
 
     def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
         """Return each trial's influence on ``value``, the sum of ``weights`` times error rates at ``threshold``."""
-        is_rejected = self._by_kind(self.scores < threshold)
-        errors = [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
         possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
-        return Influences(float(value), errors, possible, limits, self.clusters_by_kind)
+        return self.influences(float(value), self._errors_of_trials(threshold, weights), possible, limits)
+
+    def _errors_of_trials(self, threshold: float, weights: tuple[float, float]) -> list[Tensor]:
+        """Return the errors of targets and of non-targets at ``threshold``, (N_k,) each, times ``weights``."""
+        is_rejected = self._by_kind(self.scores < threshold)
+        return [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
 
     def compared(self, costs: Sequence[str], *, has_cllr: bool) -> Iterator[tuple[ComparedBy, Influences]]:
         """Yield each measure for comparing detectors, with the influences here. ``costs`` are keys of ``fixed``."""
@@ -261,8 +310,7 @@ class Detector:
         equal, threshold = self._equal_error
         errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE)
         yield ComparedBy(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name), errors
-        area = roc_area(self.misranked, clusters=self.clusters_by_kind)
-        yield ComparedBy(AREA.title, lower_is_better=False, metric=AREA.name), area
+        yield ComparedBy(AREA.title, lower_is_better=False, metric=AREA.name), self.area
         if has_cllr:
             yield ComparedBy(CLLR.title, metric=CLLR.name), self.bits
         fixed = [self.fixed[name] for name in costs]
@@ -273,8 +321,7 @@ class Detector:
             wrong = ((self.scores < each.threshold) == self.labels).double()
             title = f"rate of wrong decisions in these trials, {each.point.label()}"
             measure = ComparedBy(title, is_rate=True, metric=f"wrong_decisions[{point_key(each.point)}]")
-            together = None if self.clusters is None else [self.clusters]
-            yield measure, Influences(wrong.mean().item(), [wrong], [RATE], clusters=together)
+            yield measure, self._of_rate(wrong)
 
     def _errors(self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)) -> list[Mean]:
         """Return the miss rate and the false-alarm rate at ``threshold``, times ``weights``, as means over trials."""
@@ -284,35 +331,25 @@ class Detector:
             errors = at.p_miss * counts.targets, at.p_fa * counts.nontargets
             trials = counts.targets, counts.nontargets
             return [error_mean(round(e.item()), int(n), w) for e, n, w in zip(errors, trials, weights, strict=True)]
-        wrong = self.at(threshold, weights, at.cost).kinds
-        rows = zip(wrong, weights, self.clusters_by_kind, strict=True)
+        rows = zip(self._errors_of_trials(threshold, weights), weights, self.clusters_by_kind, strict=True)
         return [estimate_mean(errors, (0.0, weight), clusters) for errors, weight, clusters in rows]
 
-    def _fixed_interval(self, fixed: FixedThreshold) -> Interval:
+    def _fixed_interval(self, fixed: FixedThreshold) -> Interval | Reason:
         if fixed.shown in ("miss rate", "false-alarm rate"):
             return self._errors(fixed.threshold)[fixed.shown == "false-alarm rate"].interval(CONFIDENCE)
         value = fixed.cost_value(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
         if self.clusters is not None:  # clusters make the two rates depend on each other
-            return self.at(fixed.threshold, fixed.weights, value).bounds()
+            return interval(self.at(fixed.threshold, fixed.weights, value), self.units)
         return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
 
-    def _cllr_interval(self) -> Interval | Reason:
-        """Return the jackknife interval of Cllr, or the reason why it has none, such as too few costly trials."""
-        clusters, fewest = self.clusters_by_kind, MIN_WRONG["mean"]
-        unit = "trials" if clusters is None else "clusters"
-        targets, nontargets = self._wrong_ratios
-        for place, wrong in enumerate((targets >= 0, nontargets > 0)):
-            number = wrong.sum() if clusters is None else len(clusters[place][wrong].unique())  # type: ignore[no-untyped-call]
-            if number < fewest:
-                kind = ("targets", "non-targets")[place]
-                return f"fewer than {fewest} {unit} have {kind} with ratios on the wrong side of 0"
-        if min(self.bits.only_kind(place).effective() for place in (0, 1)) < MIN_UNITS:
-            return f"fewer than {MIN_UNITS} {unit} of a kind differ from the rest, so rare ones may be missing here"
-        near = self.bits.jackknife("log")
-        if isinstance(near, str):
-            return near
-        possible = [(0.0, max(FURTHER_BITS, by_kind.max().item())) for by_kind in self.bits.kinds]
-        return near[0], max(near[1], self.bits._replace(possible=possible).bounds()[1])
+    def _of_rate(self, wrong: Tensor) -> Influences:
+        """Return the influences on the rate of ``wrong`` decisions, (N,), over all trials."""
+        codes = torch.arange(len(wrong)) if self.clusters is None else self.clusters
+        rate, number = wrong.mean().item(), len(wrong)
+        added = torch.zeros(len(self.units.rows), dtype=torch.float64).index_add_(0, codes, wrong / number)
+        of_units = added - rate / number * self.units.rows
+        of_rows = torch.tensor([[-rate / number, (1 - rate) / number]], dtype=torch.float64)
+        return Influences(rate, of_units, added, of_rows, limits=RATE)
 
     def _by_kind(self, values: Tensor) -> list[Tensor]:
         """Split the values of trials, (N,), into those of targets and those of non-targets."""

@@ -10,8 +10,8 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.detector_scores import Detector, DetectorScores
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold
-from mpcs_torch.evaluation.influences import difference
-from mpcs_torch.evaluation.intervals import ABOUT_DIFFERENCES, NotCompared, Reason, adjusted
+from mpcs_torch.evaluation.influence import ABOUT_DIFFERENCES, NotCompared, adjusted, difference
+from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import names_in
 from mpcs_torch.evaluation.scores import GroupScores
@@ -183,6 +183,6 @@ def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[
         has_cllr = one.is_llr and other.is_llr
         both = (each.compared(costs, has_cllr=has_cllr) for each in (one, other))
         for (measure, value), (_, value_of_other) in zip(*both, strict=True):
-            rows.append((first, second, measure, difference(value, value_of_other)))
+            rows.append((first, second, measure, difference(value, value_of_other, one.units)))
     order = list(dict.fromkeys(measure.name for _, _, measure, _ in rows))
     return adjusted(sorted(rows, key=lambda row: order.index(row[2].name)))

@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.bounds import Bounds
 from mpcs_torch.evaluation.cautions import Repeats, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, as_entries, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, cluster_plural
-from mpcs_torch.evaluation.intervals import ABOUT_DIFFERENCES
+from mpcs_torch.evaluation.influence import ABOUT_DIFFERENCES
 from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.result import Result
@@ -344,6 +344,7 @@ class Evaluation:
             without=without,
             is_default=self._is_default,
             paired_bounds=self._paired_bounds() if is_compared else {},
+            has_open_weights=self.chosen.is_weighted,
         )
 
     def _paired_bounds(self) -> dict[str, Bounds]:

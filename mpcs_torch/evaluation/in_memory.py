@@ -145,7 +145,7 @@ def evaluate(
             rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
         part._add_all(rows, is_clustered=is_clustered)
         result = part.result()
-        results.append(replace(result, notes=[*notes, *result.notes]))
+        results.append(replace(result, notes=[*notes, *result.notes], has_open_weights=weights is not None))
     return crossed(results, clusters) if isinstance(clusters, Mapping) else results[0]
 
 

@@ -15,9 +15,10 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim_zero_sum
 
-from mpcs_torch.evaluation.any_metric_jackknife import FOLDS, LeftOut
 from mpcs_torch.evaluation.bins import in_bits
-from mpcs_torch.evaluation.intervals import MIN_UNITS, NOT_REQUESTED
+from mpcs_torch.evaluation.influence import MIN_UNITS
+from mpcs_torch.evaluation.parts import FOLDS, LeftOut
+from mpcs_torch.evaluation.reasons import NOT_REQUESTED, Reason
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.metrics.base import SumMetric
 
@@ -26,8 +27,7 @@ BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
 join. The minimum is 32, which is also the maximum for groups of rows."""
 MAX_NUMBERS = 2**22
 """The maximum number of values (32 MiB) in the states of all parts of a metric, without collected samples."""
-WRAPS_METRICS = "it wraps other metrics, and has no mergeable states itself"
-NOT_MERGEABLE = "its states are not sums, minima, maxima or collected samples, so parts of the rows do not merge"
+WRAPS_METRICS, NOT_MERGEABLE = Reason("wraps_metrics"), Reason("not_mergeable")
 
 
 class BinnedStates:
@@ -44,8 +44,8 @@ class BinnedStates:
         self, metric: Metric, *, bits: int = BITS, parts: Mapping[int, Mapping[str, Any]] = MappingProxyType({})
     ) -> None:
         self.metric = metric
-        self.reason = "" if bits else NOT_REQUESTED
-        """The reason why the value without some parts cannot be computed; empty if it can."""
+        self.reason: Reason | None = None if bits else NOT_REQUESTED
+        """The reason why the value without some parts cannot be computed; None if it can."""
         joins = state_joins(metric)
         if not metric._defaults:
             self.reason = WRAPS_METRICS
@@ -64,7 +64,7 @@ class BinnedStates:
             if isinstance(self.metric, OfRows):
                 self.metric.check_weights(inputs, weights)
             else:
-                self.reason = "" if merges(self.metric, *inputs) else NOT_MERGEABLE
+                self.reason = None if merges(self.metric, *inputs) else NOT_MERGEABLE
         if self.reason in (WRAPS_METRICS, NOT_MERGEABLE):
             self._whole = deepcopy(self.metric) if self._whole is None else self._whole
             self._whole.update(*inputs, **({} if weights is None else {"sample_weight": weights}))
@@ -148,7 +148,7 @@ class BinnedStates:
             bits = self._max_bits + 1 if self._bits is None else self._bits
             if bits == MIN_BITS:
                 size = max(self.numbers // len(self._parts), 1)
-                self.reason = f"states of {size} numbers for each of {2**MIN_BITS} parts take too much memory"
+                self.reason = Reason("too_large", number=size, text=str(2**MIN_BITS))
             self._fold(bits - 1 if bits > MIN_BITS else 0)
 
     def _fold(self, bits: int | None) -> None:

@@ -1,19 +1,19 @@
 """Keep the sums of one model's rows in bins, from which values and intervals are computed."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import nan
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.any_metric_jackknife import LeftOut, jackknife_interval
 from mpcs_torch.evaluation.bins import BUDGET, BinnedSums, in_bits
 from mpcs_torch.evaluation.chosen import ChosenMetrics, MetricInputs
-from mpcs_torch.evaluation.intervals import Reason, Units
+from mpcs_torch.evaluation.influence import Units
 from mpcs_torch.evaluation.outcomes import OutcomeCounter, Outcomes, decisions_by_way
+from mpcs_torch.evaluation.parts import LeftOut, parts_interval
 from mpcs_torch.evaluation.ranks import KeptRanks
+from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.labels import Bins
@@ -31,14 +31,14 @@ BUDGET_OF_GROUPS = 8 * BUDGET
 """The maximum number of values in the bins of all groups of a column (128 MiB)."""
 MAX_NUMBERS = 2**27
 """The maximum number of values (1 GiB) for all groups of a column; if there are more, rows are refused."""
-LEADING = 4
-"""The number of columns before the sums of metrics: rows, errors, the sum of labels, and the sum of weights."""
+LEADING = 3
+"""The number of columns before the sums of metrics: rows, the sum of labels, and the sum of weights."""
 ALL = ""
 """The key for all rows, in dictionaries whose other keys are columns of groups."""
 
 
 class SumLayout:
-    """The order of the K sums of a bin: rows, errors, labels, weights, then each metric's sums, then outcome counts."""
+    """The order of the K sums of a bin: rows, labels, weights, then each metric's sums, then outcome counts."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
         groups = chosen.measure_groups()
@@ -58,7 +58,7 @@ class SumLayout:
         rows, ones = inputs.rows, torch.ones(len(inputs.rows.ids), dtype=torch.float64)
         classes = 1 + torch.arange(self.chosen.num_classes, dtype=torch.float64)
         labels = rows.target.double() if rows.target.ndim == 1 else rows.target @ classes
-        of_rows = [ones, self._wrong(inputs).double(), labels, ones if rows.weights is None else rows.weights]
+        of_rows = [ones, labels, ones if rows.weights is None else rows.weights]
         numbers = [bins.sum(torch.stack(of_rows, dim=1))]
         for group in self.measures:
             places, preds, target, weights = inputs.arguments(group.takes)
@@ -68,16 +68,6 @@ class SumLayout:
             counts = self.outcomes.flags(decisions, target)
             numbers.append(bins.at(places).sum(counts if weights is None else counts * weights.unsqueeze(1)))
         return torch.cat(numbers, dim=1)
-
-    def _wrong(self, inputs: MetricInputs) -> Tensor:
-        """Return whether decisions are wrong, (n,), or what share of annotators disagrees; NaN for degrees of truth."""
-        target = inputs.rows.target
-        if target.ndim == 2 and not self.chosen.has_shares:
-            return torch.full((len(target),), nan)
-        decisions = inputs.decisions
-        if target.ndim == 2:
-            return 1 - target.gather(1, decisions.unsqueeze(1)).squeeze(1)
-        return (decisions != target) & (decisions >= 0) & (decisions < self.chosen.num_classes)
 
     def scores_in(self, rows: Rows) -> int:
         """Return the number of scores in ``rows``. A row of which k classes have shares counts as k rows."""
@@ -100,10 +90,10 @@ class SumLayout:
         return self.outcomes.named(numbers[:, -self.outcomes.width :])
 
     def units(self, numbers: Tensor, cluster: str | None) -> Units:
-        """Return the sizes, errors and weights of bins, given their sums ``numbers``, (B, K)."""
-        rows, errors, _, weights = numbers[:, :LEADING].unbind(1)
+        """Return the sizes and weights of bins, given their sums ``numbers``, (B, K)."""
+        rows, _, weights = numbers[:, :LEADING].unbind(1)
         has_weights = self.chosen.has_shares or (self.chosen.weighs and not weights.equal(rows))
-        return Units(rows, errors, torch.ones_like(rows), cluster, weights if has_weights else None)
+        return Units(rows, torch.ones_like(rows), cluster, weights if has_weights else None)
 
 
 class ModelSums:
@@ -243,7 +233,7 @@ class ModelSums:
         values = dict[str, tuple[float, Interval | Reason]]()
         for name, computed in self._wide_values(column, code).items():
             entry = next(each for each in self.layout.chosen.entries if each.name == name)
-            values[name] = entry.number(computed), entry.no_interval
+            values[name] = entry.number(computed), Reason("no_method", text=entry.no_interval)
         for name, kept in self.ranks.items():
             clusters = cluster is not None if self._keeps_bins else None
             values[name] = kept.measured(column, code, clusters=clusters)
@@ -254,7 +244,7 @@ class ModelSums:
                     values[entry.name] = left
                 else:
                     low, high = (getattr(group.metric, f"plot_{end}_bound", None) for end in ("lower", "upper"))
-                    values[entry.name] = left.whole.item(), jackknife_interval(left, (low, high), unit)
+                    values[entry.name] = left.whole.item(), parts_interval(left, (low, high), unit)
         return values
 
     def _wide_values(self, column: str, code: int) -> dict[str, Any]:
@@ -271,7 +261,8 @@ class ModelSums:
             computed = states.loaded().compute()
             # All at once, because a metric that gives several of them keeps what it has computed.
             for other in group.entries:
-                if reason := other.no_interval or states.reason:
+                reason = Reason("no_method", text=other.no_interval) if other.no_interval else states.reason
+                if reason is not None:
                     self._left_out[other.name, column, code] = other.number(computed), reason
             if key not in self._left_out:
                 whole = torch.tensor(entry.number(computed), dtype=torch.float64)

@@ -1,20 +1,24 @@
-"""Values, intervals and differences of measures of ranks, from the rows that they keep."""
+"""The rows that measures of ranks keep, and the influences of these rows on the value."""
 
 from collections.abc import Mapping
-from math import hypot, isfinite, nan, sqrt
+from math import isfinite, nan
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.influences import Influences, area_interval, difference, roc_area
-from mpcs_torch.evaluation.intervals import MIN_UNITS, NO_VALUE, NOT_REQUESTED, End, Reason, student_difference
+from mpcs_torch.evaluation.influence import (
+    End,
+    Influences,
+    Units,
+    bound,
+    difference,
+    difference_bound,
+    interval,
+)
+from mpcs_torch.evaluation.reasons import NO_VALUE, NOT_REQUESTED, Reason
 from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.quality.roc_area import Misranked, RankedRows, RocArea
-
-FEW_DECIDE = "too few rows determine it, so rows that would change it much may be missing here"
-MIN_EFFECTIVE = 40
-"""The minimum effective number of rows for the interval of a mean over classes."""
+from mpcs_torch.functional.quality.roc_area import Misranked, RankedRows, RocArea, Shares
 
 
 class KeptRanks:
@@ -50,12 +54,8 @@ class KeptRanks:
         if clusters is None:
             rows, _ = self._rows_of(column)[code]
             return self.measure.value(rows).item(), NOT_REQUESTED
-        found = self.influences(column, code, clusters=clusters)
-        if found is None or not isfinite(found.value):
-            return nan, NO_VALUE
-        if found.possible is not None:
-            return found.value, area_interval(found)
-        return found.value, found.jackknife("logit") if found.effective() >= MIN_EFFECTIVE else FEW_DECIDE
+        measured = self.influences(column, code, clusters=clusters)
+        return (nan, NO_VALUE) if measured is None else (measured[0].value, interval(*measured))
 
     def bound(
         self, column: str, code: int, *, clusters: bool, end: End, minus: "KeptRanks | None" = None
@@ -64,30 +64,23 @@ class KeptRanks:
 
         It allows for a row as badly ranked as any can be.
         """
-        found = self._limited(column, code, clusters=clusters)
-        other = None if minus is None else minus._limited(column, code, clusters=clusters)
-        if found is None or (minus is not None and other is None):
+        measured = self.influences(column, code, clusters=clusters)
+        if measured is None:
             return NO_VALUE
-        return (found if other is None else found.minus(other)).bounds(end.confidence)[end.is_upper]
+        if minus is None:
+            return bound(*measured, end)
+        other = minus.influences(column, code, clusters=clusters)
+        return NO_VALUE if other is None else difference_bound(other[0], *measured, end)
 
-    def _limited(self, column: str, code: int, *, clusters: bool) -> Influences | None:
-        """Return the influences of rows with their limits, which are known for a mean over classes, too."""
-        found = self.influences(column, code, clusters=clusters)
-        if found is None or not isfinite(found.value) or found.possible is not None:
-            return found if found is not None and isfinite(found.value) else None
-        rows, _ = self._rows_of(column)[code]
-        return found._replace(possible=[_limits_of_rows(self.measure.misranked(rows))])
-
-    def influences(self, column: str, code: int, *, clusters: bool) -> Influences | None:
-        """Return the value of a group's rows with the influence of each; None if there is no value."""
+    def influences(self, column: str, code: int, *, clusters: bool) -> tuple[Influences, Units] | None:
+        """Return the value of a group's rows with the influence of each unit, and the units; None without a value."""
         rows, ids = self._rows_of(column)[code]
         areas = self.measure.misranked(rows)
         if not areas:
             return None
         units = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        are_rows = not clusters and int(units.max()) + 1 == len(units)  # a row with shares is split into several
-        weights = None if bool((rows.weights == 1).all()) else rows.weights
-        return _of_areas(areas, weights, None if are_rows else units)
+        name = "clusters" if clusters else None
+        return influences_on_areas(areas, rows.weights, units, name, self.measure.limits)
 
     def _rows_of(self, column: str) -> dict[int, tuple[RankedRows, Tensor]]:
         """Return the rows and identifiers of each group of a column, by its code; without a column, all have code 0."""
@@ -105,60 +98,74 @@ class KeptRanks:
 def rank_difference(first: KeptRanks, second: KeptRanks, *, clusters: bool) -> PairedDifference | Reason:
     """Return the second model's value minus the first's, for all rows, or the reason why there is no interval."""
     one, other = (kept.influences("", 0, clusters=clusters) for kept in (first, second))
-    if one is None or other is None:
+    if one is None or other is None or not isfinite(one[0].value + other[0].value):
         return NO_VALUE
-    change = other.minus(one)
-    if change.effective() < MIN_UNITS:
-        return difference(one, other)
-    areas = (kept.measure.misranked(kept._rows_of("")[0][0]) for kept in (first, second))
-    spread = hypot(change.spread(), sqrt(_unseen(*areas)))
-    return student_difference(one.value, other.value, spread, change.freedom())
+    return difference(one[0], *other)
 
 
-def _unseen(first: list[Misranked], second: list[Misranked]) -> float:
-    """Return the variance of the difference of two mean areas by rows that may be missing by chance.
+def influences_on_areas(
+    areas: list[Misranked],
+    weights: Tensor,
+    units: Tensor,
+    cluster: str | None,
+    limits: tuple[float, float] = (0.0, 1.0),
+    word: str = "rows",
+) -> tuple[Influences, Units]:
+    """Return the influences of units on the mean of some areas under the ROC, and the units.
 
-    Of each kind of row, there are two, with half of the weight of a row each: one that only the first model ranks below
-    (or above) all others, and one that only the second model does.
+    A row of the group of an area changes it by its share of wrong comparisons minus the mean share, divided by the
+    number of rows of the group; a row of the others likewise. This is the variance of DeLong, DeLong and Clarke-Pearson
+    (Biometrics 44, 1988).
+
+    Args:
+        areas: The wrong comparisons of each area.
+        weights: ``(n,)``: the weights of rows.
+        units: ``(n,)``, int64: the unit of each row, from 0 without gaps.
+        cluster: The name of the clusters; None if units are independent rows.
+        limits: The lowest and the highest possible value.
+        word: The word for rows in messages.
     """
-    variance = 0.0
-    for areas in zip(first, second, strict=True):
-        for one, other in zip(*areas, strict=True):
-            change = (other.mean - one.mean).item()
-            variance += ((1 - change) ** 2 + (1 + change) ** 2) / 4 / len(one.places) ** 2
-    return variance / len(first) ** 2
+    number = int(units.max()) + 1
 
+    def by_unit(numbers: Tensor, places: Tensor | None = None) -> Tensor:
+        of_numbers = units if places is None else units[places]
+        return torch.zeros(number, dtype=torch.float64).index_add_(0, of_numbers, numbers)
 
-def _limits_of_rows(areas: list[Misranked]) -> tuple[float, float]:
-    """Return the least and the largest influence that a row can have on the mean of some areas, as in `_of_areas`.
-
-    A row is ranked against the rest in the area of its class, and against the group in the other areas.
-    """
-    means = [area.of_group.mean.item() for area in areas]
-    own = [(area.of_group.weights.max() / area.of_group.weights.sum()).item() for area in areas]
-    rest = [(area.of_others.weights.max() / area.of_others.weights.sum()).item() for area in areas]
-    limits = []
-    for place in range(len(areas)):
-        used = [own[at] if at == place else rest[at] for at in range(len(areas))]
-        limits.append([sum(share * (mean - end) for mean, share in zip(means, used, strict=True)) for end in (1, 0)])
-    number = sum(len(kind.places) for kind in areas[0])
-    least, most = min(low for low, _ in limits), max(high for _, high in limits)
-    return number * least / len(areas), number * most / len(areas)
-
-
-def _of_areas(areas: list[Misranked], weights: Tensor | None, units: Tensor | None) -> Influences:
-    """Return the mean of some areas with the influence of each row; with one area, by kind of row."""
-    if len(areas) == 1:
-        kinds = [*areas[0]]
-        of_kinds = None if weights is None else [kind.weights for kind in kinds]
-        clusters = None if units is None else [units[kind.places] for kind in kinds]
-        return roc_area([kind.shares for kind in kinds], of_kinds, clusters)
-    number = sum(len(kind.places) for kind in areas[0])
-    influence = torch.zeros(number, dtype=torch.float64)
+    # A row with shares of annotators is split into several, which are one unit.
+    rows = torch.ones(number, dtype=torch.float64) if cluster is None else by_unit(torch.ones_like(weights))
+    sizes = by_unit(weights)
+    of_all = Units(rows, torch.ones_like(rows), cluster, None if sizes.equal(rows) else sizes, word)
+    of_units, added = torch.zeros(2, number, dtype=torch.float64)
     for area in areas:
         for kind in area:
-            share = kind.weights / kind.weights.sum()
-            influence.index_add_(0, kind.places, share * (kind.mean - kind.shares))
-    value = sum((1 - area.of_group.mean).item() for area in areas) / len(areas)
-    # The mean influence is 0, to which the value is added by `Influences` itself.
-    return Influences(value, [influence * number / len(areas)], clusters=None if units is None else [units])
+            share = kind.weights / kind.weights.sum() / len(areas)
+            of_units += by_unit(share * (kind.mean - kind.shares), kind.places)
+            added -= by_unit(share * kind.shares, kind.places)  # twice the value, by the rows of both kinds
+    kinds = areas[0] if len(areas) == 1 else [area.of_group for area in areas]
+    of_rows = _limits_of_rows(areas)
+    found = Influences(
+        sum((1 - area.of_group.mean).item() for area in areas) / len(areas),
+        of_units,
+        added,
+        of_rows,
+        usual_error=of_rows.flip(1),  # right is the best rank, and wrong the worst
+        class_sizes=torch.stack([of_all.usual(by_unit(kind.weights, kind.places)) for kind in kinds]),
+        limits=limits,
+    )
+    return found, of_all
+
+
+def _limits_of_rows(areas: list[Misranked]) -> Tensor:
+    """Return the lowest and the highest influence of a row of weight 1 on the mean area, (T, 2), by kind of row.
+
+    With one area, the kinds are the group and the others. With several, a row is of the group in the area of its class,
+    and of the others in all other areas.
+    """
+
+    def limits(kind: Shares) -> Tensor:
+        return (kind.mean - torch.tensor([1.0, 0.0], dtype=torch.float64)) / kind.weights.sum() / len(areas)
+
+    of_groups, of_others = (torch.stack([limits(area[kind]) for area in areas]) for kind in (0, 1))
+    if len(areas) == 1:
+        return torch.cat([of_groups, of_others])
+    return of_groups + of_others.sum(0) - of_others

@@ -8,6 +8,7 @@ from math import isfinite, nan
 from typing import Any, NamedTuple, Self
 
 from mpcs_torch.errors import MpcsError, printable, quoted
+from mpcs_torch.evaluation.reasons import NO_INTERVAL, Reason
 from mpcs_torch.tables import Table, in_digits
 
 SIGNS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -85,16 +86,17 @@ class Requirement:
             rule = f"the limit of a value from {low:g} to {high:g} must be one that a value can keep and violate"
             raise ValueError(f"{rule}, but is {self.limit:g}{way}")
 
-    def check(self, value: Any, low: Any = nan, high: Any = nan, reason: str = "") -> "Outcome":
+    def check(self, value: Any, low: Any = nan, high: Any = nan, reason: Reason = NO_INTERVAL) -> "Outcome":
         """Test a value or a difference by its interval, as in ``check(*WithInterval(...).compute().values())``."""
         bound = float(high if self.sign[0] == "<" else low)
-        reason = "" if isfinite(bound) else reason or "it has no interval"
-        return Outcome(self, "", "", float(value), bound, not reason and SIGNS[self.sign](bound, self.limit), reason)
+        holds = isfinite(bound) and SIGNS[self.sign](bound, self.limit)
+        return Outcome(self, "", "", float(value), bound, holds, None if isfinite(bound) else reason)
 
-    def check_bound(self, value: float, bound: float | str) -> "Outcome":
+    def check_bound(self, value: float, bound: float | Reason) -> "Outcome":
         """Test a value or a difference by its bound; without one, by the reason why it has none."""
-        end, reason = (nan, bound) if isinstance(bound, str) else (bound, "")
-        return self.check(value, end, end, reason)
+        if isinstance(bound, Reason):
+            return self.check(value, reason=bound)
+        return self.check(value, bound, bound)
 
 
 AT_SHARES = ", at the class shares of these rows (prevalence= and --prevalence take those of use)"
@@ -112,8 +114,8 @@ class Outcome(NamedTuple):
     bound: float
     """The end of the interval that must keep the limit; not finite if there is no interval."""
     holds: bool
-    reason: str
-    """The reason why there is no bound; empty if there is a bound."""
+    reason: Reason | None
+    """The reason why there is no bound; None if there is a bound."""
     caution: str = ""
     """A condition on which the value depends; empty if there is none."""
 

@@ -7,8 +7,9 @@ from math import nan
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from mpcs_torch.errors import did_you_mean, printable, quoted, require
-from mpcs_torch.evaluation.intervals import NO_RANGE, ONE_LOOK, End, NotCompared
+from mpcs_torch.evaluation.influence import End, NotCompared
 from mpcs_torch.evaluation.outcomes import OverCosts
+from mpcs_torch.evaluation.reasons import NO_RANGE, ONE_LOOK, OPEN_WEIGHTS, Reason
 from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement, RequirementError
 from mpcs_torch.evaluation.scores import GroupScores, Measured, Scores, by_family, interval_text, on_screen
 from mpcs_torch.functional import Comparison, summarize_comparisons
@@ -21,7 +22,7 @@ if TYPE_CHECKING:  # detectors do not need it
     from mpcs_torch.evaluation.bounds import Bounds
 
 ScoresT = TypeVar("ScoresT", bound=Scores)
-Tested = tuple[float, float | str, Interval | None]
+Tested = tuple[float, float | Reason, Interval | None]
 """A value, its bound for a requirement or the reason why it has none, and its interval."""
 ABOUT_GROUPS = (
     "Intervals of groups are each of one group alone. The worst of many groups is likely to look worse here than on "
@@ -68,6 +69,8 @@ class Result(Generic[ScoresT]):
     """Whether metrics were not named, so that texts show the most important ones."""
     paired_bounds: "Mapping[str, Bounds]" = field(default_factory=dict)
     """Computes the bounds of differences for requirements, by model; empty if models were not compared by rows."""
+    has_open_weights: bool = False
+    """Whether rows have weights of which the largest possible one is not known, as it is for shares of classes."""
 
     @property
     def first(self) -> ScoresT:
@@ -130,7 +133,13 @@ class Result(Generic[ScoresT]):
         is_of_concern = metric in BY_NAME and BY_NAME[metric].family == "concern" and not self.has_concern
         return f"add it to metrics (--metrics){', and give a concern (--concern)' if is_of_concern else ''}."
 
-    def require(self, *requirements: Requirement | str, approximate: bool = False, looks: int = 1) -> list[Outcome]:
+    def require(
+        self,
+        *requirements: Requirement | str,
+        approximate: bool = False,
+        looks: int = 1,
+        max_weight: float | None = None,
+    ) -> list[Outcome]:
         """Test requirements such as ``"recall[malignant] > 0.98"`` (`Requirement`), and return their outcomes.
 
         A bound must keep the limit. It allows for a row (or cluster) as bad as any can be, which the rows may lack by
@@ -141,19 +150,28 @@ class Result(Generic[ScoresT]):
         passes any of the tests in at most 2.5 %: each bound has the confidence 1 - 0.05 / looks. Fix the number
         beforehand.
 
+        If rows were given weights, ``max_weight`` is the largest weight that a further row, or cluster, may have: with
+        weights of 1 / (sampling probability), 1 / the lowest probability. Without it, there is no bound.
+
         Raises:
             RequirementError: If a requirement is not met.
             ValueError: If there are no requirements, or one of them names a metric that was not measured.
         """
-        outcomes = self.check(*requirements, approximate=approximate, looks=looks)
+        outcomes = self.check(*requirements, approximate=approximate, looks=looks, max_weight=max_weight)
         if not all(outcome.holds for outcome in outcomes):
             raise RequirementError(outcomes)
         return outcomes
 
-    def check(self, *requirements: Requirement | str, approximate: bool = False, looks: int = 1) -> list[Outcome]:
+    def check(
+        self,
+        *requirements: Requirement | str,
+        approximate: bool = False,
+        looks: int = 1,
+        max_weight: float | None = None,
+    ) -> list[Outcome]:
         """Test each requirement for each model, on all rows and in each group; models used as references are skipped.
 
-        ``approximate`` and ``looks`` are as in `require`.
+        ``approximate``, ``looks`` and ``max_weight`` are as in `require`.
 
         Raises:
             ValueError: If there are no requirements, or one of them names a metric that was not measured.
@@ -164,14 +182,18 @@ class Result(Generic[ScoresT]):
             rule = "require needs requirements, and a model that is not a reference"
             raise ValueError(f"{rule}, but got {quoted(requirements)}.")
         require(looks >= 1, "looks must be at least 1", looks)
+        require(max_weight is None or max_weight > 0, "max_weight must be above 0", max_weight)
+        is_open = self.has_open_weights and max_weight is None
         outcomes = list[Outcome]()
         for requirement in parsed:
-            end = End(requirement.sign[0] == "<", 1 - (1 - CONFIDENCE) / looks)
+            end = End(requirement.sign[0] == "<", 1 - (1 - CONFIDENCE) / looks, max_weight or 0.0)
             is_as_tested = requirement.metric.startswith("precision[") and not self.first.is_weighted
             try:
                 for model in tested:
                     for group, (value, bound, ends) in self._tested(requirement, model, end).items():
-                        if bound == NO_RANGE and approximate and ends is not None:
+                        if is_open and not isinstance(bound, Reason):
+                            bound = OPEN_WEIGHTS
+                        if bound in (NO_RANGE, OPEN_WEIGHTS) and approximate and ends is not None:
                             bound = ends[end.is_upper] if looks == 1 else ONE_LOOK
                         outcome = requirement.check_bound(value, bound)
                         outcomes.append(outcome._replace(model=model, group=group, caution=AT_SHARES * is_as_tested))

@@ -7,7 +7,8 @@ from math import inf, isfinite, isinf, isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpcs_torch.errors import shown
-from mpcs_torch.evaluation.intervals import NOT_REQUESTED, ONE_LOOK, End
+from mpcs_torch.evaluation.influence import End
+from mpcs_torch.evaluation.reasons import NOT_REQUESTED, ONE_LOOK, Reason
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.measure import Direction
@@ -17,7 +18,7 @@ if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.metrics.register import MetricEntry
 
 
-Measured = tuple[float, Interval | None, str]
+Measured = tuple[float, Interval | None, Reason]
 """A value, its interval or None, and the reason if it has no interval."""
 
 
@@ -68,7 +69,7 @@ class Scores:
     """The value of each metric."""
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     """The 95 % interval of each metric that has one."""
-    without_interval: Mapping[str, str] = field(default_factory=dict)
+    without_interval: Mapping[str, Reason] = field(default_factory=dict)
     """The reason for each metric that has no interval; empty if intervals were not requested."""
     notes: Sequence[str] = ()
     """Sentences on metrics that were left out, with the reasons."""
@@ -96,7 +97,7 @@ class Scores:
         reason = self.undefined().get(metric) or self.without_interval.get(metric, NOT_REQUESTED)
         return self.values[metric], self.intervals.get(metric), reason
 
-    def bound(self, metric: str, end: End) -> float | str:
+    def bound(self, metric: str, end: End) -> float | Reason:
         """Return the bound of a value for requirements, or the reason why it has none; here, the end of its interval.
 
         ``metric`` must be measured: see `find`.
@@ -145,7 +146,7 @@ class Scores:
         """Return the interval of a metric as text; empty if it has none."""
         return interval_text(self.intervals[name]) if name in self.intervals else ""
 
-    def undefined(self) -> dict[str, str]:
+    def undefined(self) -> dict[str, Reason]:
         """Return the reason why a value is NaN or infinite, for each metric with such a value."""
         return {name: undefined_reason(value) for name, value in self.values.items() if not isfinite(value)}
 
@@ -154,7 +155,7 @@ class Scores:
 
         If given, ``only`` are the names of the metrics that are shown.
         """
-        by_reason = defaultdict[tuple[str, str], list[str]](list)
+        by_reason = defaultdict[tuple[str, Reason], list[str]](list)
         for name, reason in self.undefined().items():
             if only is not None and name not in only:
                 continue
@@ -174,13 +175,17 @@ class Scores:
         """Return values and intervals as dictionaries, lists, strings and numbers."""
         plain: dict[str, Any] = {"metrics": dict(self.values)}
         if self.intervals:
-            plain |= {"intervals": dict(self.intervals), "without_interval": dict(self.without_interval)}
+            plain |= {"intervals": dict(self.intervals), "without_interval": self._reasons(self.without_interval)}
         return plain
 
+    def _reasons(self, reasons: Mapping[str, Reason]) -> dict[str, str]:
+        return {name: str(reason) for name, reason in reasons.items()}
 
-def undefined_reason(value: float) -> str:
+
+def undefined_reason(value: float) -> Reason:
     """Return the general reason why a value is infinite or NaN."""
-    return "it is infinite on these rows" if isinf(value) else "it is 0 / 0 on these rows"
+    text = "it is infinite on these rows" if isinf(value) else "it is 0 / 0 on these rows"
+    return Reason("undefined", text=text)
 
 
 def interval_text(interval: Interval, digits: int = 4) -> str:
@@ -289,7 +294,7 @@ class GroupScores(NamedTuple):
 
 
 def _cells(scores: Scores, metrics: Sequence[str]) -> list[str]:
-    measured = (scores.find(metric) or (nan, None, "") for metric in metrics)
+    measured = (scores.find(metric) or (nan, None, NOT_REQUESTED) for metric in metrics)
     return [_cell(value) + ("" if ends is None else f" ({interval_text(ends, 3)})") for value, ends, _ in measured]
 
 

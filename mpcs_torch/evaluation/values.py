@@ -2,24 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from functools import cache
 from itertools import combinations, product
 from math import isnan
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.any_metric_jackknife import jackknife_difference
 from mpcs_torch.evaluation.bins import BITS, BinnedSums
 from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.intervals import (
+from mpcs_torch.evaluation.influence import (
     RATE,
     NotCompared,
-    Reason,
     Units,
     adjusted,
-    class_rate_ends,
     metric_difference,
     metric_interval,
     rate_ends,
@@ -27,7 +23,9 @@ from mpcs_torch.evaluation.intervals import (
 )
 from mpcs_torch.evaluation.model_sums import ALL, LEADING, ModelSums, SumLayout
 from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes, group_rate
+from mpcs_torch.evaluation.parts import parts_difference
 from mpcs_torch.evaluation.ranks import rank_difference
+from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.functional import Comparison, PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.comparison.significance import ComparedBy
@@ -35,7 +33,7 @@ from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.concern.expected_concern import cost_matrix
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.quality.scores import ClassRate
-from mpcs_torch.metrics.register import FAMILIES
+from mpcs_torch.metrics.register import FAMILIES, MetricEntry
 
 
 def binned_scores(
@@ -64,22 +62,23 @@ def binned_scores(
         summed = {**_outcomes_from(confusion, chosen), **summed}
     values = {name: value for name, (value, _) in without_sums.items()}
     ends = {name: interval for name, (_, interval) in without_sums.items()}
-    class_ends = cache(class_rate_ends)  # metrics of classes share their sums
     for name, measure, bins in layout.measure_sums(numbers):
         value = measure.value(total_sums(bins, units)).item()
         values[name] = round(value) if entries[name].is_count and units.weights is None else value
         if intervals:
-            ends[name] = metric_interval(measure, bins, units, class_ends)
+            ends[name] = metric_interval(measure, bins, units)
     if "destructive_rate" in values and chosen.concern is None:
-        ends["destructive_rate"] = "without a concern, every error is dangerous"
+        ends["destructive_rate"] = Reason("no_method", text="without a concern, every error is dangerous")
     entries = {name: entry for name, entry in entries.items() if name in values}
-    ends = {name: ends.get(name, entry.no_interval) for name, entry in entries.items() if intervals}
+    ends = {name: ends.get(name, no_method(entry)) for name, entry in entries.items() if intervals}
     return ClassifierScores(
         rows=round((units.counts @ units.rows).item()),
         entries=tuple(entries.values()),
         values={name: values[name] for name in entries},
-        intervals={name: each for name, each in ends.items() if not isinstance(each, str)},
-        without_interval={name: why for name, why in ends.items() if isinstance(why, str) and not isnan(values[name])},
+        intervals={name: each for name, each in ends.items() if not isinstance(each, Reason)},
+        without_interval={
+            name: why for name, why in ends.items() if isinstance(why, Reason) and not isnan(values[name])
+        },
         class_names=class_names,
         confusion=confusion,
         constant=None if confusion is None else _best_constant(chosen, confusion, class_names),
@@ -91,6 +90,11 @@ def binned_scores(
         decision_names=chosen.decision_names,
         weight=(units.counts @ rows).item(),
     )
+
+
+def no_method(entry: MetricEntry) -> Reason:
+    """Return the reason why a metric has no interval, as the register says it."""
+    return Reason("no_method", text=entry.no_interval)
 
 
 def _best_constant(chosen: ChosenMetrics, confusion: Tensor, class_names: Sequence[str]) -> tuple[str, float] | None:
@@ -176,15 +180,17 @@ def compare(
             if entry.name in by_model[a]:
                 (measure, one), (_, other) = by_model[a][entry.name], by_model[b][entry.name]
                 by = by._replace(is_rate=list(measure.row_ratios(total_sums(one, units))) == RATE)
-                difference = entry.no_interval or metric_difference(measure, one, other, units)
+                difference = metric_difference(measure, one, other, units)
+                if entry.no_interval:
+                    difference = no_method(entry)
             elif entry.is_measure:
-                difference = entry.no_interval
+                difference = no_method(entry)
             elif entry.is_of_ranks:
                 ranks = [models[name].ranks[entry.name] for name in (a, b)]
                 difference = rank_difference(*ranks, clusters=cluster is not None)
             else:
                 first, second = (models[name].left_out(entry.name) for name in (a, b))
-                difference = jackknife_difference(first, second, units.name)
+                difference = parts_difference(first, second, units.name)
             rows.append((a, b, by, difference))
     rows += _group_differences(layout, dict(zip(models, tables, strict=True)), units) if is_default else []
     return adjusted(rows)
@@ -218,6 +224,6 @@ def same_bins(tables: Sequence[BinnedSums]) -> list[BinnedSums]:
         for table in copies:
             table.fold(bits)
     for other in others:
-        if not first.ids.equal(other.ids) or not torch.allclose(first.sums[:, [0, 2, 3]], other.sums[:, [0, 2, 3]]):
+        if not first.ids.equal(other.ids) or not torch.allclose(first.sums[:, :LEADING], other.sums[:, :LEADING]):
             raise ValueError("models must have the same rows and labels, in the same parts, to be compared.")
     return copies

@@ -11,12 +11,12 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.any_metric_jackknife import jackknife_interval
 from mpcs_torch.evaluation.bins import BUDGET, ids_of_names, in_bits
-from mpcs_torch.evaluation.intervals import Units, metric_interval, total_sums
+from mpcs_torch.evaluation.influence import Units, metric_interval, total_sums
 from mpcs_torch.evaluation.metric_states import BITS, BinnedStates, merges, state_joins, states_of_rows, takes_weights
+from mpcs_torch.evaluation.parts import parts_interval
+from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
-from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
 from mpcs_torch.functional.inputs.labels import Bins
@@ -73,7 +73,7 @@ class WithInterval(Metric):
     clusters: list[Tensor]
     """For each batch, (B,), int64: the identifier of the cluster of each bin; -1 for independent rows."""
     sums: list[Tensor]
-    """For each batch, (B, K), by bin: rows, wrong decisions (NaN for soft labels), weights, and the metric's sums."""
+    """For each batch, (B, K), by bin: rows, weights, and the metric's sums."""
 
     def __init__(self, metric: Metric, *, prefix: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -171,13 +171,9 @@ class WithInterval(Metric):
         bins = Bins(torch.arange(len(counted), device=counted.device) // (len(counted) // number), number)
         sums = measure.sums(samples, bins)
         weights = torch.ones_like(counted) if weight is None else weight.reshape(-1)
-        has_classes = not target.is_floating_point() and target.numel() == len(counted)
-        wrong = counted & _wrong(preds, target) if has_classes else torch.zeros_like(counted)
-        of_rows = torch.stack([counted, wrong, counted * weights], 1).to(sums.dtype)
-        if not has_classes:  # wrong decisions are unknown for soft labels and costs
-            of_rows[:, 1] = nan
+        of_rows = torch.stack([counted, counted * weights], 1).to(sums.dtype)
         rows = torch.cat([bins.sum(of_rows), sums], dim=1)
-        is_counted = rows[:, 2] > 0  # leaves out ignored rows, and rows of weight 0
+        is_counted = rows[:, 1] > 0  # leaves out ignored rows, and rows of weight 0
         if not bool(is_counted.any()):
             return
         self.clusters.append(ids.to(target.device)[is_counted])
@@ -197,12 +193,12 @@ class WithInterval(Metric):
         clusters, numbers = self._joined()
         numbers, is_clustered = numbers.cpu().double(), bool((clusters != NO_CLUSTER).any())
         ones = torch.ones(len(numbers), dtype=torch.float64)
-        weights = None if numbers[:, 0].equal(numbers[:, 2]) else numbers[:, 2]
-        units = Units(numbers[:, 0], numbers[:, 1], ones, "clusters" if is_clustered else None, weights)
+        weights = None if numbers[:, 0].equal(numbers[:, 1]) else numbers[:, 1]
+        units = Units(numbers[:, 0], ones, "clusters" if is_clustered else None, weights)
         measure = self.metric.measure
-        bins = measure.named(numbers[:, 3:])
+        bins = measure.named(numbers[:, 2:])
         interval = metric_interval(measure, bins, units)
-        ends = (nan, nan) if isinstance(interval, str) else interval
+        ends = (nan, nan) if isinstance(interval, Reason) else interval
         low, high = (torch.tensor(end, dtype=torch.float64) for end in ends)
         return self._named(measure.value(total_sums(bins, units)), low, high)
 
@@ -234,8 +230,8 @@ class WithInterval(Metric):
         unit, ends = "clusters" if self.clustered_rows else "rows", list[tuple[float, float]]()
         flat = left.mapped(lambda each: each.reshape(*each.shape[: each.ndim - whole.ndim], -1))
         for place in range(whole.numel()):
-            interval = jackknife_interval(flat.mapped(lambda each, at=place: each[..., at]), limits, unit)
-            ends.append((nan, nan) if isinstance(interval, str) else interval)
+            interval = parts_interval(flat.mapped(lambda each, at=place: each[..., at]), limits, unit)
+            ends.append((nan, nan) if isinstance(interval, Reason) else interval)
         low, high = torch.tensor(ends, dtype=torch.float64).T.reshape(2, *whole.shape)
         return whole, low, high
 
@@ -255,8 +251,3 @@ class WithInterval(Metric):
             sums = Bins(torch.arange(len(sums), device=sums.device) % half, half).sum(sums)
             clusters = clusters[:half]
         self.clusters, self.sums = [clusters], [sums]
-
-
-def _wrong(preds: Tensor, target: Tensor) -> Tensor:
-    decided = highest_class(preds)[1] if preds.is_floating_point() and preds.ndim > target.ndim else preds
-    return ((decided > 0.5) if decided.is_floating_point() else decided).reshape(-1) != target.reshape(-1)

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from mpcs_torch.functional.comparison.confidence_intervals import JackknifeInterval as JackknifeInterval
 from mpcs_torch.functional.comparison.confidence_intervals import bounded_mean_interval as bounded_mean_interval
-from mpcs_torch.functional.comparison.confidence_intervals import bounded_mean_test as bounded_mean_test
 from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson as clopper_pearson
 from mpcs_torch.functional.comparison.confidence_intervals import jackknife_interval as jackknife_interval
 from mpcs_torch.functional.comparison.confidence_intervals import meets_rule_of_30 as meets_rule_of_30
@@ -21,6 +20,7 @@ from mpcs_torch.functional.comparison.significance import McNemarTest as McNemar
 from mpcs_torch.functional.comparison.significance import PairedDifference as PairedDifference
 from mpcs_torch.functional.comparison.significance import holm_adjusted as holm_adjusted
 from mpcs_torch.functional.comparison.significance import mcnemar_test as mcnemar_test
+from mpcs_torch.functional.comparison.significance import sign_flip_test as sign_flip_test
 from mpcs_torch.functional.comparison.significance import summarize_comparisons as summarize_comparisons
 from mpcs_torch.functional.concern.coverage import RiskCoverage as RiskCoverage
 from mpcs_torch.functional.concern.coverage import coverage as coverage

@@ -33,7 +33,7 @@ from mpcs_torch.functional.inputs.probabilities import (
 Direction = Literal["min", "max"]
 """The direction that is better: ``"min"`` if lower values are better, ``"max"`` if higher values are."""
 IntervalRule = Literal["bounded", "mean", "smooth"]
-"""The method that computes the interval of a value. See `mpcs_torch.evaluation.intervals`.
+"""The method that computes the interval of a value. See `mpcs_torch.evaluation.influence`.
 
 ``"bounded"``: for a rate or a cost that `Measure.row_ratios` bounds for each row (sample).
 ``"mean"``: for a mean that rare samples can dominate; the interval allows for an unseen sample at the `row_ratios`.
@@ -140,9 +140,9 @@ class Measure(ABC, Generic[RowsT, Sums]):
         """Return the (numerator, denominator) pairs that bound those of any row; empty if there is no bound."""
         return [(limit, 1) for limit in self.row_limits]
 
-    def bin_ratios(self, bins: Sums, whole: Sums, size: float) -> Sequence[tuple[float, float]]:  # noqa: ARG002
-        """Return the pairs that bound those of any bin of weight ``size``, as in `row_ratios`; ``bins`` are sums."""
-        return [(size * numerator, size * per) for numerator, per in self.row_ratios(whole)]
+    def seen_ratios(self, units: Sums) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # for subclasses
+        """Return pairs as in `row_ratios` from the sums of units, where the definition has no limits; else nothing."""
+        return []
 
     def averaged_classes(self, sums: Sums) -> Tensor | None:  # noqa: ARG002  # for subclasses
         """Return the weight (B, C) of the rows of each class in each bin; None unless the value averages classes."""

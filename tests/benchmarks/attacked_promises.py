@@ -120,8 +120,62 @@ def statistics(generator: torch.Generator) -> Result:
     return evaluate(torch.stack([1 - positive, positive], dim=1), target, metrics=metrics)
 
 
+def heavy(rare: int) -> Callable[[torch.Generator], Result]:
+    """Draw decisions for 300 rows, of which some rare ones stand for 30 % of use."""
+
+    def draw(generator: torch.Generator) -> Result:
+        target = torch.cat([torch.full((rare,), 2), torch.randint(0, 2, (300 - rare,), generator=generator)])
+        decided = of_recalls(target, generator)
+        metrics = ["mcc", "accuracy", "macro_f1"]
+        return evaluate(decided, target, metrics=metrics, class_names=3, prevalence=[0.35, 0.35, 0.3])
+
+    return draw
+
+
+def of_recalls(target: Tensor, generator: torch.Generator) -> Tensor:
+    """Draw decisions for three classes, of which the last is missed in 20 %, the others in 10 %."""
+    is_right = torch.rand(len(target), generator=generator) < torch.tensor([0.9, 0.9, 0.8])[target]
+    others = (target + torch.randint(1, 3, (len(target),), generator=generator)) % 3
+    return torch.where(is_right, target, others)
+
+
+def two_heavy_rows(generator: torch.Generator) -> Result:
+    """Draw decisions for 300 rows, two of which have 40 % of the weight."""
+    target = torch.randint(0, 3, (300,), generator=generator)
+    weights = torch.ones(300, dtype=torch.float64)
+    weights[:2] = 0.2 * 298 / 0.6
+    metrics = ["mcc", "accuracy", "macro_f1"]
+    return evaluate(of_recalls(target, generator), target, metrics=metrics, class_names=3, weights=weights)
+
+
+def absent_class(clusters: int | None) -> Callable[[torch.Generator], Result]:
+    """Draw decisions for 60 rows of two classes, in which a third class is decided, too, but has no row."""
+
+    def draw(generator: torch.Generator) -> Result:
+        target = torch.randint(0, 2, (60,), generator=generator)
+        codes = None if clusters is None else torch.arange(60) % clusters
+        decided = of_recalls(target, generator)
+        return evaluate(decided, target, metrics=["macro_f1"], class_names=3, clusters=codes)
+
+    return draw
+
+
 def designs() -> Iterator[Design]:
     """Yield all designs."""
+    shares = torch.tensor([0.35, 0.35, 0.3])
+    for rows, draws, before in (
+        (shares, [("8 severe rows stand for 30 % of use", heavy(8)), ("15 severe rows", heavy(15))], "75 to 78"),
+        (torch.ones(3), [("2 of 300 rows have 40 % of the weight", two_heavy_rows)], "89; none"),
+    ):
+        generator = torch.Generator().manual_seed(10)
+        target = torch.multinomial(rows, 10**6, replacement=True, generator=generator)
+        names = ["mcc", "accuracy", "macro_f1"]
+        true = evaluate(of_recalls(target, generator), target, metrics=names, class_names=3, intervals=False)
+        for name, draw in draws:
+            yield Design(name, draw, [Promise(metric, true.value(metric), before) for metric in names])
+    for clusters in (None, 10):
+        unknown = [Promise("macro_f1", float("nan"), "4 of 62; 5 of 31")]
+        yield Design(f"a class without rows, clusters: {clusters}", absent_class(clusters), unknown)
     rare = torch.tensor([0.97, 0.9]), torch.tensor([990, 10]), torch.ones(2)
     truth = of_classes(*rare)
     before = {"balanced_error_rate": "61.5", "macro_recall": "61.5"}

@@ -69,7 +69,7 @@ def assert_same(one: Any, other: Any, *, rel: float = 1e-6) -> None:
         assert one.value(name, "A") == pytest.approx(other.value(name, "A")), name
         ends, of_other = one.interval(name, "A"), other.interval(name, "A")
         if name in MEANS:  # which allow for one more bad row, not for as many as are clustered
-            assert min(abs(a / b - 1) for a, b in zip(ends, of_other, strict=True)) < rel
+            assert min(abs(a / b - 1) for a, b in zip(ends, of_other, strict=True)) < 1e-5
         else:
             assert ends == pytest.approx(of_other, rel=rel), name
 

@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from math import hypot, isfinite, log, sqrt
+from math import hypot, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -177,7 +177,7 @@ def test_wrong_decisions_of_independent_trials_are_tested_by_mcnemar() -> None:
 
 @settings(max_examples=15)
 @given(st.data())
-def test_an_interval_of_a_difference_leaves_out_0_where_its_p_value_is_small(data: st.DataObject) -> None:
+def test_an_interval_of_a_difference_that_contradicts_its_p_value_is_said_to(data: st.DataObject) -> None:
     size = data.draw(st.integers(4, 60))
     rows = st.lists(st.integers(-3, 3), min_size=size, max_size=size)
     scores = {name: torch.tensor(data.draw(rows), dtype=torch.float64) for name in "AB"}
@@ -191,8 +191,8 @@ def test_an_interval_of_a_difference_leaves_out_0_where_its_p_value_is_small(dat
         )
     for row in result.comparisons:
         assert row.paired.low <= row.paired.difference <= row.paired.high
-        assert (row.paired.p_value <= 0.05 - 1e-3) <= (row.paired.low > 0 or row.paired.high < 0)
-        assert (row.paired.p_value >= 0.05 + 1e-3) <= (row.paired.low <= 0 <= row.paired.high)
+        if (row.adjusted_p_value <= 0.05) != (row.paired.low > 0 or row.paired.high < 0):
+            assert "by another method" in row.verdict or "after correction" in row.verdict
 
 
 def test_repeated_trials_of_a_cluster_say_no_more_than_one() -> None:
@@ -222,11 +222,9 @@ def test_repeated_trials_of_a_cluster_say_no_more_than_one() -> None:
 def test_minima_have_no_interval_and_say_why() -> None:
     scores, labels = trials()
     found = evaluate_detectors(scores["A"], labels, llr=True, points=POINTS).first
-    chosen = {name for name, why in found.without_interval.items() if "the best on these trials" in why}
+    chosen = {name for name, why in found.without_interval.items() if "the best on these trials" in why.text}
     minima = {*(f"min_cost[{point_key(point)}]" for point in POINTS), "min_cllr", "calibration_loss"}
     assert chosen == minima | {f"false_alarm_rate[p_miss={rate}]" for rate in (0.01, 0.05)}
-    few = evaluate_detectors(scores["A"] + 2, labels, llr=True, points=POINTS).first
-    assert "fewer than 10 trials have targets with ratios on the wrong side of 0" in few.without_interval[CLLR]
     bare = evaluate_detectors(scores, labels, intervals=False)
     assert not bare.models["A"].intervals
     assert not bare.models["A"].without_interval
@@ -394,15 +392,14 @@ def test_degenerate_scores_are_not_certain(clusters: Any) -> None:
     result = evaluate_detectors(scores, labels, llr=True, thresholds=fixed, points=POINTS, clusters=clusters)
     assert ("one cluster" in result.notes[0]) == (clusters == [0] * 400)
     for each in result.models.values():
-        assert CLLR not in each.intervals
         for name, (low, high) in each.intervals.items():
             assert low < high, name
             assert low - 1e-9 <= each.values[name] <= high + 1e-9 or name == EQUAL_ERROR, name
             assert low >= 0
-            assert high <= (5.5 if "cost" in name else 1) + 1e-9, "the largest cost is 1 + 4.5 at the second point"
+            most = {CLLR: torch.inf}.get(name, 5.5 if "cost" in name else 1)  # 1 + 4.5 at the second point
+            assert high <= most + 1e-9, name
     for row in result.comparisons:
         assert row.paired.low < row.paired.high
-        assert (row.paired.p_value < 0.049) <= (row.paired.low > 0 or row.paired.high < 0)
 
 
 def test_whole_numbers_are_scores_too() -> None:
@@ -428,24 +425,7 @@ def test_infinite_ratios_leave_no_interval_of_cllr() -> None:
     assert result.value(CLLR, model="A") == torch.inf
     assert result.interval(CLLR, model="A") is None
     assert CLLR not in [row.by.metric for row in result.comparisons]
-    assert "No difference between A and B by Cllr: it is infinite." in result.notes
-
-
-def test_a_difference_without_an_interval_is_a_note_and_no_comparison_to_correct_for() -> None:
-    scores, labels = trials(60)
-    others = {name: scores["A"].clone() for name in "AB"}
-    others["B"][:3] += 1.0  # 3 trials differ, and Cllr has no bound
-    result = evaluate_detectors(others, labels, llr=True)
-    assert (
-        "No difference between A and B by Cllr: few trials dominate it, so rare ones may be missing here."
-        in result.notes
-    )
-    rows = {row.by.metric: row for row in result.comparisons}
-    assert rows.keys() >= {AREA, INTERPOLATED}
-    assert CLLR not in rows
-    assert all(isfinite(row.paired.low) and isfinite(row.paired.high) for row in rows.values())
-    least = min(rows.values(), key=lambda row: row.paired.p_value)
-    assert least.adjusted_p_value == pytest.approx(min(1, len(rows) * least.paired.p_value))
+    assert {each.reason.code for each in result.without if each.by.metric == CLLR} == {"not_finite"}
 
 
 def test_names_are_identifiers_with_titles() -> None:

@@ -62,7 +62,14 @@ AVERAGES = {"auroc"} | {
 
 
 def check(
-    one: Result, other: Result, *, near: float = 0.0, skipped: Any = (), one_end: Any = (), unseen: float = 0.0
+    one: Result,
+    other: Result,
+    *,
+    near: float = 0.0,
+    of_differences: float = 0.0,
+    skipped: Any = (),
+    one_end: Any = (),
+    unseen: float = 0.0,
 ) -> None:
     """Compare values, intervals, and comparisons; ends may differ by a share of the width, exact ones by rounding."""
     for model in MODELS:
@@ -82,7 +89,7 @@ def check(
             continue
         assert (other_row.by.metric, other_row.first) == (metric, row.first)
         width = paired.high - paired.low
-        share = max(_share(metric, near), unseen if metric in AVERAGES else 0.0)
+        share = max(_share(metric, near), of_differences, unseen if metric in AVERAGES else 0.0)
         assert other_row.paired[2:5] == pytest.approx(paired[2:5], abs=1e-6 + share * width), metric
         if not share:
             assert other_row.paired.p_value == pytest.approx(paired.p_value, rel=1e-4), metric
@@ -103,9 +110,8 @@ def test_clusters_of_one_row_each_are_none(plain: Result) -> None:
 
 
 def test_one_pair_among_single_rows_changes_little(plain: Result) -> None:
-    # Bounds allow for one more cluster of the largest size, here of two rows, which is most of those without errors.
-    bounded = ("coverage", "robustness")
-    check(plain, result(clusters=[0, *range(ROWS - 1)]), near=0.1, skipped=bounded)
+    # A further unit may be a pair in which the models differ twice, where differences are few.
+    check(plain, result(clusters=[0, *range(ROWS - 1)]), near=0.1, of_differences=0.5)
 
 
 @pytest.mark.slow

@@ -1,16 +1,14 @@
 """Intervals and differences are those of libraries and of naive loops, and hold the true value."""
 
-import re
 from math import log
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from scipy.special import expit, logit
-from sklearn.metrics import f1_score
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
@@ -26,33 +24,96 @@ OTHER = (LOGITS.double() + torch.nn.functional.one_hot(TARGET, 4)).softmax(1)
 CONCERN = ConcernSpec(list("abcd"), weights=[[0, 1, 1, 40], [1, 0, 2, 1], [1, 1, 0, 1], [3, 1, 1, 0]], dangerous=3)
 
 
-def without_each(units: Tensor) -> list[Tensor]:
-    return [units != unit for unit in units.unique()]
+def influences(decided: Tensor, target: Tensor, value: Any) -> tuple[Tensor, Tensor]:
+    """Return the influence of each row, and of a further row of each class and decision, by small weights."""
+    counts, step = torch.zeros(4, 4, dtype=torch.float64), 1e-6
+    counts.index_put_((target, decided), torch.ones(len(target), dtype=torch.float64), accumulate=True)
+    cells = torch.zeros(4, 4, dtype=torch.float64)
+    for true, other in torch.cartesian_prod(torch.arange(4), torch.arange(4)).tolist():
+        moved = counts.clone()
+        moved[true, other] += step
+        cells[true, other] = (value(moved) - value(counts)) / step
+    return cells[target, decided], cells
 
 
-@pytest.mark.parametrize("clusters", [torch.arange(400), torch.arange(400) % 80])
-def test_the_jackknife_leaves_out_one_row_or_cluster_at_a_time(clusters: Tensor) -> None:
+def macro_f1(counts: Tensor) -> float:
+    right = counts.diagonal()
+    return (2 * right / (counts.sum(0) + counts.sum(1))).mean().item()
+
+
+def correlation(counts: Tensor) -> float:
+    n, true, decided = counts.sum(), counts.sum(1), counts.sum(0)
+    top = n * counts.trace() - true @ decided
+    return (top / ((n**2 - true @ true) * (n**2 - decided @ decided)).sqrt()).item()
+
+
+@pytest.mark.parametrize(("name", "value"), [("macro_f1", macro_f1), ("mcc", correlation)])
+def test_an_interval_is_gaffkes_of_the_influences_and_of_one_further_row(name: str, value: Any) -> None:
     logits, target = random_batch(400, seed=2)
-    found = evaluate(logits.double().softmax(1), target, metrics=["macro_f1"], clusters=clusters)
-    decided = logits.argmax(1)
-    values = logit([f1_score(target[kept], decided[kept], average="macro") for kept in without_each(clusters)])
-    number = len(values)
-    half = stats.t.ppf(0.975, number - 1) * ((number - 1) * values.var()) ** 0.5
-    middle = logit(f1_score(target, decided, average="macro"))
-    assert found.interval("macro_f1") == pytest.approx((expit(middle - half), expit(middle + half)))
+    found = evaluate(logits.double().softmax(1), target, metrics=[name])
+    of_rows, cells = influences(logits.argmax(1), target, value)
+    values = torch.cat([400 * of_rows, 400 * cells.flatten().sort().values[[0, -1]]])
+    counts = torch.cat([torch.ones(400), torch.zeros(2)])
+    low, high = bounded_mean_interval(values, counts)
+    at = found.value(name)
+    assert found.interval(name) == pytest.approx((at + low, at + high), abs=1e-4)
 
 
-def test_a_difference_of_means_is_a_paired_t_test() -> None:
-    found = evaluate({"A": PROBS, "B": OTHER}, TARGET, metrics=["mpcs"])
+@pytest.mark.parametrize("size", [1, 5])
+def test_a_difference_is_gaffkes_of_clusters_and_one_further_that_differs_as_much_as_any(size: int) -> None:
+    clusters = torch.arange(150) // size
+    found = evaluate({"A": PROBS, "B": OTHER}, TARGET, metrics=["mpcs"], clusters=clusters)
     a, b = (
         meta_pattern_concern_score(own, TARGET, num_classes=4, from_logits=False, reduction="none")
         for own in (PROBS, OTHER)
     )
-    expected = stats.ttest_rel(b, a)
+    changes = (b - a).double().view(-1, size).mean(1)
+    most = changes.abs().max()
+    counts = torch.cat([torch.ones(len(changes)), torch.zeros(2)])
+    expected = bounded_mean_interval(torch.cat([changes, torch.stack([-most, most])]), counts)
     [row] = found.comparisons
-    assert row.paired.p_value == pytest.approx(expected.pvalue)
-    assert (row.paired.low, row.paired.high) == pytest.approx(tuple(expected.confidence_interval()))
+    assert (row.paired.low, row.paired.high) == pytest.approx(expected, abs=0.02 * (expected[1] - expected[0]))
+    flips = stats.permutation_test(
+        (changes.numpy(),), np.mean, permutation_type="samples", n_resamples=50_000, rng=np.random.default_rng(0)
+    )
+    assert row.paired.p_value == pytest.approx(flips.pvalue, abs=1e-4)
     assert row.better == "B"
+
+
+@settings(max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    units=st.integers(10, 60),
+    place=st.integers(0, 59),
+    metric=st.sampled_from(["mean_cost", "misclassification_rate", "brier_score"]),
+)
+def test_a_worse_unit_never_raises_the_p_value(seed: int, units: int, place: int, metric: str) -> None:
+    """If B is worse in total, making it worse in a unit where it is not better leaves no less evidence."""
+    generator = torch.Generator().manual_seed(seed)
+    rows = 3 * units
+    target, clusters = torch.randint(2, (rows,), generator=generator), torch.arange(rows) // 3
+    right = {name: torch.rand(rows, generator=generator, dtype=torch.float64) for name in "AB"}
+    right["B"] = right["B"] * torch.rand(rows, generator=generator, dtype=torch.float64).clamp(min=0.3)
+    of_unit = clusters == place % units
+    right["B"][of_unit] = torch.minimum(right["B"][of_unit], right["A"][of_unit])
+    costs = torch.zeros(rows, 2, dtype=torch.float64)
+    costs[torch.arange(rows), 1 - target] = 1 + torch.rand(rows, generator=generator, dtype=torch.float64)
+
+    def compared() -> Any:
+        is_1 = (target == 1).unsqueeze(1)
+        probs = {
+            name: torch.where(is_1, torch.stack([1 - each, each], 1), torch.stack([each, 1 - each], 1))
+            for name, each in right.items()
+        }
+        given_costs: Any = {"costs": costs} if metric == "mean_cost" else {}
+        return evaluate(probs, target, metrics=[metric], clusters=clusters, **given_costs).comparisons[0].paired
+
+    before = compared()
+    if before.difference <= 0:
+        return
+    right["B"][of_unit] *= 0.2
+    # The saddle-point approximation, beyond 36 units, is not exact.
+    assert compared().p_value <= before.p_value * (1 + (1e-9 if units <= 36 else 1e-2))
 
 
 @settings(max_examples=40)
@@ -127,21 +188,21 @@ SURE = torch.eye(4, dtype=torch.float64)
 
 
 @pytest.mark.parametrize(
-    ("preds", "target", "name", "reason"),
+    ("preds", "target", "name", "code"),
     [
-        (PROBS[:9], TARGET[:9], "mcc", "a standard error needs at least 10 rows"),
-        (PROBS[:40], torch.zeros(40).long(), "balanced_error_rate", "the metric has no value"),
-        (SURE[TARGET], TARGET, "mcc", "fewer than 5 rows have a wrong decision"),
-        (OTHER[RIGHT][:20], TARGET[RIGHT][:20], "cross_entropy", "fewer than 10 rows"),
-        (PROBS, TARGET, "calibration_slope", "bins of probabilities"),
-        (PROBS, TARGET, "destructive_rate", "without a concern, every error is dangerous"),
+        (PROBS[:9], TARGET[:9], "mcc", "few_units"),
+        (PROBS[:40], torch.zeros(40).long(), "balanced_error_rate", "no_value"),
+        (PROBS[:40], TARGET[:40].clamp(max=2), "macro_f1", "absent_class"),
+        (SURE[torch.zeros(40).long()], TARGET[:40], "mcc", "by_convention"),
+        (PROBS, TARGET, "calibration_slope", "no_method"),
+        (PROBS, TARGET, "destructive_rate", "no_method"),
     ],
 )
-def test_what_has_no_interval_has_a_reason(preds: Tensor, target: Tensor, name: str, reason: str) -> None:
+def test_what_has_no_interval_has_a_reason(preds: Tensor, target: Tensor, name: str, code: str) -> None:
     found = evaluate(preds, target, metrics=[name]).first
     assert name not in found.intervals
     if name in found.without_interval:
-        assert re.search(reason, found.without_interval[name])
+        assert found.without_interval[name].code == code
     else:
         assert name in found.undefined()
 
@@ -173,23 +234,8 @@ def test_nineteen_of_twenty_intervals_hold_the_true_value(design: str, metric: s
     held, given_one = counts[metric]
     assert given_one >= 57
     assert held >= 52
-    for misses, rejected, against in compared.values():
-        assert against == 0
+    for misses, rejected, _ in compared.values():
         assert max(misses, rejected) <= 9
-
-
-def test_recalls_of_rare_classes_are_bounded_each_and_squared_and_added() -> None:
-    target = torch.tensor([0] * 480 + [1] * 12 + [2] * 8)
-    decided = target.clone()
-    decided[:30], decided[485] = 1, 0  # class 2 is always right, so its jackknife has no variance
-    found = evaluate(decided, target, class_names=3, metrics=["macro_recall"])
-    recalls = [(450, 480), (11, 12), (8, 8)]
-    ends = [stats.binomtest(right, rows).proportion_ci(0.95, method="exact") for right, rows in recalls]
-    values = [right / rows for right, rows in recalls]
-    below = sum((value - low) ** 2 for value, (low, _) in zip(values, ends, strict=True)) ** 0.5 / 3
-    above = sum((high - value) ** 2 for value, (_, high) in zip(values, ends, strict=True)) ** 0.5 / 3
-    mean = sum(values) / 3
-    assert found.interval("macro_recall") == pytest.approx((mean - below, min(1, mean + above)))
 
 
 @pytest.mark.slow
@@ -228,13 +274,11 @@ def test_the_upper_end_of_a_loss_allows_for_saturated_rows() -> None:
     bound = bounded_mean_interval(torch.cat([losses, torch.tensor([0.0, -log(1e-12)])]), counts)
     low, high = evaluate(PROBS, TARGET, metrics=["cross_entropy"]).interval("cross_entropy")
     assert high == pytest.approx(bound[1], rel=1e-2)
-    logs = torch.stack([losses[torch.arange(len(losses)) != row].mean() for row in range(len(losses))]).log()
-    half = stats.t.ppf(0.975, len(losses) - 1) * (len(losses) - 1) * logs.var(correction=1).div(len(losses)).sqrt()
-    assert low == pytest.approx((losses.mean().log() - half).exp().item(), rel=1e-6)
+    assert low == pytest.approx(bound[0], rel=1e-2)
 
 
 @pytest.mark.parametrize("clusters", [None, torch.arange(300)])
-def test_mean_costs_of_many_differing_rows_are_a_paired_t_test(clusters: Tensor | None) -> None:
+def test_mean_costs_of_many_differing_rows_are_nearly_a_paired_t_test(clusters: Tensor | None) -> None:
     generator = torch.Generator().manual_seed(1)
     target = torch.randint(4, (300,), generator=generator)
     decisions = {
@@ -244,4 +288,4 @@ def test_mean_costs_of_many_differing_rows_are_a_paired_t_test(clusters: Tensor 
     found = evaluate(decisions, target, concern=CONCERN, metrics=["expected_concern"], clusters=clusters)
     costs = CONCERN.costs()
     expected = stats.ttest_rel(*(costs[target, decided] for decided in decisions.values()))
-    assert found.comparisons[0].paired.p_value == pytest.approx(expected.pvalue, rel=0.05)
+    assert found.comparisons[0].paired.p_value == pytest.approx(expected.pvalue, rel=0.2)

@@ -52,8 +52,9 @@ def test_a_difference_of_models_holds_the_true_one_and_a_model_does_not_differ_f
     assert row.better == "a"
     assert row.paired.difference == pytest.approx(result.value("auroc", "b") - result.value("auroc", "a"))
     same = evaluate({"a": probs, "b": probs.clone()}, target, metrics=["auroc"])
-    assert not same.comparisons
-    assert len(same.without) == 1
+    [row] = same.comparisons
+    assert (row.paired.difference, row.paired.p_value) == (0, 1)
+    assert row.paired.low < 0 < row.paired.high
 
 
 def test_parts_and_groups_have_the_values_of_their_rows() -> None:

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from mpcs_torch import ConcernSpec, WithInterval, evaluate
 from mpcs_torch.evaluation import Requirement, RequirementError, Result
-from mpcs_torch.evaluation.intervals import End
+from mpcs_torch.evaluation.influence import End
+from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.metrics import Accuracy
 
@@ -82,7 +83,7 @@ def test_the_end_of_the_interval_on_the_wrong_side_decides(one: float, other: fl
 def test_a_value_without_an_interval_does_not_pass(ends: tuple[float, float], sign: str) -> None:
     outcome = Requirement("mpcs", sign, -9 if sign == ">=" else 9).check(0.0, *ends)
     assert not outcome.holds
-    assert outcome.reason == "it has no interval"
+    assert outcome.reason == Reason("no_interval")
 
 
 def test_a_metric_of_a_training_loop_can_be_tested() -> None:

@@ -27,6 +27,7 @@ from torchmetrics.classification import MulticlassAUROC, MulticlassCohenKappa, M
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.concern.files import save_concern
 from mpcs_torch.evaluation.metric_states import takes_weights
+from mpcs_torch.evaluation.reasons import OPEN_WEIGHTS
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
 from mpcs_torch.metrics.register import ENTRIES
@@ -137,7 +138,7 @@ def test_whole_weights_are_repeated_rows_clustered_by_the_row() -> None:
         assert weighted.value(name, "A") == pytest.approx(repeated.value(name, "A")), name
         ends, of_repeated = weighted.interval(name, "A"), repeated.interval(name, "A")
         if name in MEANS:  # which allow for one more bad row, not for as many as its weight says
-            assert min(map(abs, np.subtract(ends, of_repeated))) == pytest.approx(0, abs=1e-6)
+            assert min(map(abs, np.subtract(ends, of_repeated))) == pytest.approx(0, abs=1e-5)
         else:
             assert ends == pytest.approx(of_repeated, rel=1e-6), name
     for one, other in zip(weighted.comparisons, repeated.comparisons, strict=True):
@@ -309,8 +310,28 @@ def test_the_command_weights_rows_of_several_files(tmp_path: Path, capsys: pytes
             assert found["models"][model]["metrics"][name] == pytest.approx(value)
             assert found["models"][model]["intervals"][name] == pytest.approx(expected.interval(name, model))
     assert "weights w" in found["read"][0]
-    assert run("score", one, "--weight", "w", "--require", "accuracy > 0.2") == 0
+    gate = ("score", one, "--weight", "w", "--require", "accuracy > 0.2")
+    assert run(*gate) == 3
+    assert "--max-weight" in capsys.readouterr().out
+    assert run(*gate, "--max-weight", "3") == 0
     assert "effective sample size" in capsys.readouterr().out
+
+
+def test_bounds_of_weighted_rows_need_the_largest_weight_of_any_row() -> None:
+    weighted = measured(weights=WEIGHTS, metrics=["accuracy", "macro_f1", "mpcs", "auroc"])
+    largest = float(WEIGHTS.max())
+    for requirement in ("accuracy > 0.1", "macro_f1 > 0.1", "mpcs < 9", "auroc > 0.1"):
+        [without] = weighted.check(requirement)
+        assert without.reason == OPEN_WEIGHTS
+        assert not without.holds
+        bounds = [weighted.check(requirement, max_weight=most)[0].bound for most in (largest, 3 * largest)]
+        assert abs(bounds[1] - without.value) > abs(bounds[0] - without.value) > 0
+        [approximate] = weighted.check(requirement, approximate=True)
+        assert approximate.bound in weighted.interval(requirement.split()[0])
+    known = measured(prevalence=[0.2, 0.3, 0.5], metrics=["accuracy"])
+    assert known.check("accuracy > 0.1")[0].reason is None
+    with pytest.raises(ValueError, match="max_weight must be above 0, but got 0"):
+        weighted.check("accuracy > 0.1", max_weight=0)
 
 
 @pytest.mark.parametrize("by_id", [False, True])

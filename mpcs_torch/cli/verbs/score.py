@@ -36,6 +36,7 @@ def score(
     require: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None,
     approximate: Annotated[bool, typer.Option("--approximate")] = False,
     looks: Annotated[int, typer.Option(min=1)] = 1,
+    max_weight: float | None = None,
     html: options.Html = None,
 ) -> None:
     """Compute all metrics that files of predictions allow, and compare models.
@@ -55,6 +56,7 @@ def score(
         seen: Predictions for rows that the model was trained or chosen on: warn if rows are the same.
         require: Exit with status 3 unless a bound meets the requirement, such as "dangerous_rate < 1 %"; repeatable.
         looks: How many times requirements will be tested in all, with more rows or other models.
+        max_weight: The largest weight (--weight) that a further row, or cluster, may have: for requirements.
         approximate: Test metrics that have no bound, such as cross entropy, by the end of their interval.
     """
     if confusion:
@@ -68,7 +70,7 @@ def score(
 
     with options.refused_values(option="--require"):
         requirements = [Requirement.parse(text) for text in require or ()]
-    how: dict[str, Any] = {"approximate": approximate, "looks": looks}
+    how: dict[str, Any] = {"approximate": approximate, "looks": looks, "max_weight": max_weight}
 
     from mpcs_torch.concern import load_concern_range
     from mpcs_torch.evaluation.classifier_files import RowRisks, open_models, score_models, shared_rows

@@ -135,32 +135,15 @@ def bounded_mean_bound(
 ) -> float:
     """Return the upper bound of `bounded_mean_interval` if ``is_upper``, else the lower bound."""
     check_confidence(confidence)
-    x, n, y = _checked(values, counts, per)
+    x, n, y = checked_values(values, counts, per)
     if not (n @ y > 0):
         return inf if is_upper else -inf
     tail = (1 - confidence) / 2
     return _upper_end(x, n, y, tail) if is_upper else 0.0 - _upper_end(-x, n, y, tail)
 
 
-def bounded_mean_test(values: Tensor, counts: Tensor) -> float:
-    r"""Return the two-sided p-value, in (0, 1], of the hypothesis that the mean of bounded values is 0.
-
-    The p-value is at most :math:`\alpha` exactly if `bounded_mean_interval` with the confidence :math:`1 - \alpha`
-    excludes 0. If each value is the error (0 or 1) of one system minus that of another system on the same sample, the
-    p-value is that of `mcnemar_test`. Arguments and errors are those of `bounded_mean_interval`.
-
-    Example:
-        >>> import torch
-        >>> differences, samples = torch.tensor([-1.0, 0.0, 1.0]), torch.tensor([0, 190, 6])
-        >>> print(f"{bounded_mean_test(differences, samples):.5f}")
-        0.03125
-    """
-    x, n, _ = _checked(values, counts, None)
-    tails = [_probability_above_0(*_with_pseudo_sample(values, n)) for values in (x, -x)]
-    return min(1.0, 2 * min(tails))
-
-
-def _checked(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[Floats, Floats, Floats]:
+def checked_values(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[Floats, Floats, Floats]:
+    """Return values, counts and denominators (K,) as arrays; ``per`` is 1 by default. Raise a ValueError if invalid."""
     x, n = values.double().cpu().numpy(), counts.double().cpu().numpy()
     y = np.ones_like(x) if per is None else per.double().cpu().numpy()
     for name, numbers in (("values", x), ("counts", n), ("per", y)):

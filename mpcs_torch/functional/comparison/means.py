@@ -107,8 +107,8 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     order = rest.argsort()
     # Extremes have the most influence, and outliers must not be merged with other rows.
     ranks = (torch.linspace(-1, 1, len(order), dtype=torch.float64).atan() * MAX_DISTINCT / 3.2).round()
-    values = rest[order] - rest.min()
-    cells = (values * (MAX_DISTINCT / 2) / values.max()).floor()
+    middle, half = (rest.max() + rest.min()) / 2, (rest.max() - rest.min()) / 2
+    cells = ((rest[order] - middle) * (MAX_DISTINCT / 4) / half).round()  # the same for -rest
     codes = torch.empty_like(order)
     codes[order] = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)[1]
     size = int(codes.max()) + 1

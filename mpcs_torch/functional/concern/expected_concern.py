@@ -345,11 +345,12 @@ class RowCost(RowMeasure[CostedDecisions, RowCostSums]):
         """Return the sum of the costs (or regrets) of the decisions, and the sum of the weights."""
         return (sums.cost - sums.least if self.regret else sums.cost), sums.samples
 
-    def bin_ratios(self, bins: RowCostSums, whole: RowCostSums, size: float) -> Sequence[tuple[float, float]]:  # noqa: ARG002
-        """Return pairs of a bound of a bin's cost (lowest, highest, largest regret) and the highest weight of a bin."""
-        per, regret = bins.samples.max().item(), (bins.most - bins.least).max().item()
-        costs = [0.0] if self.regret else [bins.least.min().item(), bins.most.max().item()]
-        return [(cost, per) for cost in (*costs, regret)]
+    def seen_ratios(self, units: RowCostSums) -> Sequence[tuple[float, float]]:
+        """Return the lowest and the highest mean cost (or regret) that decisions can have in any unit that was seen."""
+        least, most = units.least / units.samples, units.most / units.samples
+        if self.regret:
+            return [(0.0, 1), ((most - least).max().item(), 1)]
+        return [(least.min().item(), 1), (most.max().item(), 1)]
 
 
 def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:

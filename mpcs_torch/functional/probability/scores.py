@@ -445,11 +445,6 @@ class CrossEntropy(ProbabilityMeasure):
         """Return the loss of each sample."""
         return log_loss(samples)
 
-    def bin_ratios(self, bins: WeightedSum, whole: WeightedSum, size: float) -> Sequence[tuple[float, float]]:  # noqa: ARG002
-        """Return pairs for a mean loss of 0 and for the largest mean loss of a bin (at least `UNSEEN_LOSS`)."""
-        largest = (bins.total / bins.weight).nan_to_num(0.0).max().clamp(min=UNSEEN_LOSS).item()
-        return [(0.0, size), (largest * size, size)]
-
 
 def log_loss(samples: Samples) -> Tensor:
     """Return -log of the probability of the true class of each sample: (M,), float64 (float32 on MPS)."""

@@ -1,15 +1,16 @@
-"""McNemar's test against scipy's binomial test, and Holm's correction against its definition."""
+"""McNemar's test and sign flips against scipy's tests, and Holm's correction against its definition."""
 
 import re
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, permutation_test
 from torch import Tensor
 
-from mpcs_torch.functional import holm_adjusted, mcnemar_test
+from mpcs_torch.functional import holm_adjusted, mcnemar_test, sign_flip_test
 
 
 def wrong(both: int, only_first: int, only_second: int) -> tuple[Tensor, Tensor]:
@@ -36,6 +37,49 @@ def test_mcnemar_is_a_binomial_test_of_the_samples_that_one_system_got_wrong(bot
 def test_mcnemar_refuses_other_tensors(first: Tensor, second: Tensor, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)):
         mcnemar_test(first, second)
+
+
+@given(st.integers(0, 60), st.integers(0, 60), st.integers(0, 5))
+def test_sign_flips_of_errors_are_mcnemars_test(b: int, c: int, same: int) -> None:
+    found = sign_flip_test(torch.tensor([1.0, -1.0, 0.0]), torch.tensor([b, c, same + 1]))
+    assert found == pytest.approx(mcnemar_test(*wrong(1, b, c)).p_value, rel=1e-9)
+
+
+def flipped(values: list[float], draws: float = np.inf) -> float:
+    by_chance = permutation_test(
+        (values,), np.sum, permutation_type="samples", n_resamples=draws, rng=np.random.default_rng(0)
+    )
+    return float(by_chance.pvalue)
+
+
+@given(st.lists(st.floats(-9, 9), min_size=2, max_size=10))
+def test_few_sign_flips_are_enumerated(values: list[float]) -> None:
+    assert sign_flip_test(torch.tensor(values, dtype=torch.float64)) == pytest.approx(flipped(values), abs=1e-9)
+
+
+@pytest.mark.parametrize("is_whole", [False, True])
+@pytest.mark.parametrize("shift", [0.02, 0.2, 0.5])
+def test_many_sign_flips_are_those_that_are_drawn(shift: float, is_whole: bool) -> None:
+    values = torch.randn(80, generator=torch.Generator().manual_seed(1), dtype=torch.float64) + shift
+    values = (3 * values).round() if is_whole else values
+    drawn = flipped(values.tolist(), 100_000)
+    deviation = (drawn * (1 - drawn) / 100_000) ** 0.5
+    assert sign_flip_test(values) == pytest.approx(drawn, abs=4 * deviation + 2e-5)
+
+
+def test_a_unit_that_gets_worse_leaves_no_less_evidence() -> None:
+    """Of 1 200 patients, 40 are worse by a seventh; then one of them is wrong in all images (a t test: 8e-7)."""
+    values = torch.zeros(1200, dtype=torch.float64)
+    values[:40] = 1 / 7
+    before = sign_flip_test(values)
+    values[0] = 1.0
+    assert sign_flip_test(values) == pytest.approx(before, rel=1e-6) == pytest.approx(2.0**-39)
+
+
+@pytest.mark.parametrize("counts", [[1, -1], [0, 0], [0.5, 1.0]])
+def test_sign_flips_need_whole_counts(counts: list[float]) -> None:
+    with pytest.raises(ValueError, match="counts must be whole numbers"):
+        sign_flip_test(torch.ones(2), torch.tensor(counts))
 
 
 def naive_holm(p_values: list[float]) -> list[float]:

@@ -1,0 +1,59 @@
+"""The intervals of the equal error rate, and of costs that are sums of two error rates."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import hypot
+from operator import ge
+
+from mpcs_torch.functional.comparison.means import Interval, Mean
+from mpcs_torch.functional.detection.errors import ErrorCounts
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+
+
+def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: float = CONFIDENCE) -> Interval:
+    """Return the interval, clipped to ``limits``, of a ``value``: a constant plus the sum of independent ``means``.
+
+    The intervals of the means are combined by square-and-add (MOVER: Zou and Donner, Construction of confidence
+    intervals about effect measures, Statistics in Medicine 27, 2008).
+    """
+    ends = [(mean.value, mean.interval(confidence)) for mean in means]
+    below, above = hypot(*(at - low for at, (low, _) in ends)), hypot(*(high - at for at, (_, high) in ends))
+    return max(limits[0], value - below), min(limits[1], value + above)
+
+
+def equal_error_ends(
+    counts: ErrorCounts, rate: float, threshold: float, errors_at: Callable[[float], Sequence[Mean]]
+) -> tuple[Interval, tuple[float, float]]:
+    """Return the interval of the equal error rate, and its derivatives by the miss rate and the false-alarm rate.
+
+    Both results come from equal error rates of shifted curves: at every threshold, the miss rate, the false-alarm rate
+    or both are moved to an end of their intervals. The derivatives are scaled to the sum 1. ``rate`` is the equal error
+    rate, interpolated between thresholds. ``errors_at`` returns the miss rate and the false-alarm rate at a threshold;
+    at ``threshold``, they are nearly equal.
+    """
+    rates, last = counts.rates(), len(counts.thresholds) - 1
+
+    @cache
+    def end_of_rate(place: int, kind: int, end: int) -> float:
+        return errors_at(rates.thresholds[place].item())[kind].end(end, CONFIDENCE)
+
+    def crossing(shifted: Sequence[int], end: int) -> float:
+        def rates_at(place: int) -> list[float]:
+            both = [rates.p_miss[place].item(), rates.p_fa[place].item()]
+            return [end_of_rate(place, kind, end) if kind in shifted else both[kind] for kind in (0, 1)]
+
+        first = bisect_left(range(last), True, key=lambda place: ge(*rates_at(place)))
+        miss, alarm = rates_at(first)
+        if first == 0 or miss == alarm:
+            return miss
+        before, alarm_before = rates_at(first - 1)
+        span = alarm_before - before + miss - alarm  # 0 if infinite scores move neither rate
+        return before + (alarm_before - before) / span * (miss - before) if span else before
+
+    of_miss, of_alarm, of_both = ([crossing(shifted, end) for end in (0, 1)] for shifted in ([0], [1], [0, 1]))
+    below, above = (hypot(rate - of_miss[end], rate - of_alarm[end]) for end in (0, 1))
+    widths = [high - low for low, high in (mean.interval(CONFIDENCE) for mean in errors_at(threshold))]
+    slopes = [(of[1] - of[0]) / width for of, width in zip((of_miss, of_alarm), widths, strict=True)]
+    weights = slopes[0] / sum(slopes), slopes[1] / sum(slopes)
+    return (max(rate - below, of_both[0]), min(rate + above, of_both[1])), weights

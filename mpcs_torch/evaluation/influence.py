@@ -1,0 +1,561 @@
+"""Intervals, bounds and differences of all values, from the influence of each unit on them.
+
+A unit is a row, a trial, or a cluster of these. To first order, a value is the mean of what its units add. So one rule,
+Gaffke's bound of a mean (`bounded_mean_interval`), serves all metrics. It needs the most that one further unit may add,
+because the worst unit may be missing among those seen. Only this *further unit* differs:
+
+- The **interval** of a value, which tables and figures show, allows for a further unit of the usual size.
+- A **bound**, which requirements use, allows for one of the largest size, with the worst rows that the definition of
+  the metric allows. A metric without such a range has no bound.
+- The interval of a **difference** of two models allows for a unit in which they differ as much as in any that was seen,
+  in either direction. Its p-value is that of random changes of places of the models in each unit (`sign_flip_test`).
+
+For rates of independent rows, these are the Clopper-Pearson interval and McNemar's test. A value whose rows have no
+range, such as a Metric of another package, has Student's interval with the standard error of the jackknife.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from math import inf, isfinite, nan, sqrt
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.evaluation.reasons import NO_RANGE, NO_VALUE, NOT_FINITE, Reason
+from mpcs_torch.functional import Comparison, PairedDifference
+from mpcs_torch.functional.comparison.confidence_intervals import bounded_mean_bound, clopper_pearson_ends
+from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
+from mpcs_torch.functional.comparison.significance import ComparedBy, sign_flip_test, with_verdicts
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.measure import IntervalScale, Measure
+from mpcs_torch.functional.quality.scores import ClassCounts, PairCounts
+
+AnyMeasure = Measure[Any, Any]
+Pair = tuple[float, float]
+"""What a row or a unit adds to the numerator and to the denominator of a ratio."""
+MIN_UNITS = 10
+"""The minimum number of units for an interval. It does not depend on what is seen in the units: if intervals were left
+out because of that, the others would be wrong."""
+MAX_CLASSES = 2000
+"""The largest number of classes of which all pairs are searched for the worst error."""
+MAX_BIAS, HALVES = 0.1, 8
+"""The maximum bias of an average over classes, divided by the width of its interval; and the number of random halves of
+the units from which the bias is estimated."""
+RATE = [(0, 1), (1, 1)]
+"""What a row adds to a rate: 0 or 1 to the numerator, and 1 to the denominator."""
+ABOUT_DIFFERENCES = (
+    " Intervals of rates and costs allow for a further cluster of the usual size in which all is wrong; intervals of "
+    "differences do so for one in which the models differ as much as in any of these."
+)
+"""A sentence that is added to the note on clusters if models are compared."""
+
+
+class End(NamedTuple):
+    """An end of an interval, as a bound for requirements."""
+
+    is_upper: bool
+    confidence: float = CONFIDENCE
+    """That of the interval with both ends: a bound is wrong in half of the other cases."""
+    max_weight: float = 0.0
+    """The largest weight that a further row, or cluster, may have, if it is larger than those seen."""
+
+
+class Units(NamedTuple):
+    """The sizes of U units."""
+
+    rows: Tensor
+    """(U,): the number of rows in each unit."""
+    counts: Tensor
+    """(U,): the number of equal units that each element stands for: 1, except for the cells of a confusion matrix."""
+    cluster: str | None
+    """The name of the column of clusters; None if rows are independent."""
+    weights: Tensor | None = None
+    """(U,): the sum of the weights of the rows in each unit; None if all rows have the same weight."""
+    word: str = "rows"
+    """The word for independent rows in messages."""
+
+    @property
+    def name(self) -> str:
+        """The word for units in messages: "rows", "trials" or "clusters"."""
+        return self.word if self.cluster is None else "clusters"
+
+    @property
+    def number(self) -> float:
+        """The number of units."""
+        return self.counts.sum().item()
+
+    @property
+    def sizes(self) -> Tensor:
+        """(U,): the weight of each unit; without weights, its number of rows."""
+        return self.rows if self.weights is None else self.weights
+
+    @property
+    def are_rows(self) -> bool:
+        """Whether each unit is one row without a weight."""
+        return self.weights is None and (self.cluster is None or self.largest == 1)
+
+    @property
+    def largest(self) -> float:
+        """The largest size of a unit; 1 for independent rows without weights, also if several are added up."""
+        is_one = self.cluster is None and self.weights is None
+        return 1.0 if is_one else self.sizes.max().item()
+
+    @property
+    def mean_weight(self) -> float:
+        """The mean weight of a row."""
+        return ((self.counts @ self.sizes) / (self.counts @ self.rows)).item()
+
+    def usual(self, sizes: Tensor) -> Tensor:
+        """Return the usual size of a further unit, (...), from ``sizes`` (U, ...), such as those of a class.
+
+        It is a mean size in which units count by their squared sizes, because the error of a value does so, too: if few
+        units have most of the weight, it is nearly theirs.
+        """
+        of_further = sizes
+        if self.cluster is None and bool((self.rows > 1).any()):  # rows that were added up: a further one is one row
+            weight = self.sizes / self.rows
+            of_further = weight.reshape(-1, *[1] * (sizes.ndim - 1)).expand_as(sizes)
+        squares = sizes * of_further
+        total: Tensor = torch.tensordot(self.counts, squares, 1)
+        cubes: Tensor = torch.tensordot(self.counts, squares * of_further, 1)
+        return cubes / total.clamp(min=1e-300)
+
+    def too_few(self, least: int) -> Reason | None:
+        """Return the reason if there are fewer than ``least`` units, by their number or by their effective number."""
+        if self.number < least:
+            return Reason("few_units", self.name, least)
+        effective = (self.counts @ self.sizes).square() / (self.counts @ self.sizes.square()).clamp(min=1e-300)
+        return Reason("few_effective", self.name, least) if self.weights is not None and effective < least else None
+
+
+class Ratio(NamedTuple):
+    """A value as a monotonic function of the ratio of two sums over units."""
+
+    numerator: Tensor
+    """(U,)"""
+    per: Tensor
+    """(U,): the denominator."""
+    of_rows: Sequence[Pair]
+    """The pairs that bound what a row of weight 1 adds."""
+    to_value: Callable[[float], float]
+    is_rising: bool = True
+    """Whether the value rises with the ratio."""
+    is_mean: bool = False
+    """Whether a row may add much more than rows usually do, as to a mean loss: then the rows of a further cluster are
+    as bad as in the worst cluster seen, and one of them is as bad as any can be."""
+
+
+class Influences(NamedTuple):
+    """A value, and how much each unit, and a further row, changes it, to first order."""
+
+    value: float
+    of_units: Tensor
+    """(U,): the influence of each unit; the sum over all units is 0."""
+    added: Tensor | None = None
+    """(U,): what each unit adds to the value, up to a common factor; None if the value is no sum of such numbers."""
+    of_rows: Tensor | None = None
+    """(T, 2): the lowest and the highest influence of a row of weight 1, by true class or kind of row; (1, 2) if these
+    do not matter; None if it has no limits."""
+    usual_error: Tensor | None = None
+    """(T, 2): the influence of a row of each class that is right, and of one that is wrong in the usual way; None if
+    these are not known."""
+    class_sizes: Tensor | None = None
+    """(T,): the usual weight of the rows of each class in a further unit; None if classes do not matter."""
+    ratio: Ratio | None = None
+    limits: tuple[float | None, float | None] = (None, None)
+    """The lowest and the highest possible value."""
+    scale: IntervalScale = "plain"
+    """The scale of Student's interval."""
+    has_bound: bool = True
+    """Whether ``of_rows`` holds for any row, not only for usual ones."""
+
+    def clipped(self, value: float) -> float:
+        """Return ``value`` within the limits."""
+        low, high = self.limits
+        return max(-inf if low is None else low, min(value, inf if high is None else high))
+
+
+def of_sums(measure: AnyMeasure, sums: Any, units: Units) -> Influences | Reason:
+    """Return the influences on the value of a measure, or the reason why they are not known.
+
+    ``sums`` has the sums of the units: a ``sums_type`` of the measure, with tensors (U, ...).
+    """
+    whole = total_sums(sums, units)
+    value = measure.value(whole).item()
+    if not isfinite(value):
+        return NO_VALUE
+    if measure.interval_rule != "smooth":
+        return _of_ratio(measure, sums, whole, units, value)
+    by_class = measure.averaged_classes(sums)
+    if by_class is not None and bool((torch.tensordot(units.counts, by_class, 1) == 0).any()):
+        return Reason("absent_class")
+    slopes = slopes_of(measure, whole)
+    found = Influences(value, applied(slopes, sums), limits=measure.limits, scale=measure.interval_scale)
+    if not isinstance(slopes, ClassCounts | PairCounts):
+        return found
+    cells = slopes.confusion if isinstance(slopes, PairCounts) else _cells(slopes)
+    if isinstance(cells, Reason):
+        return cells
+    # The value is one by convention, such as an MCC of 0 if all decisions are of one class: it would change at once.
+    if not bool(cells.any()):
+        return Reason("by_convention")
+    right = cells.diagonal()
+    wrong = (cells.sum(1) - right) / max(1, len(cells) - 1)
+    of_class = sums.confusion.sum(-1) if isinstance(sums, PairCounts) else sums.true
+    return found._replace(
+        of_rows=torch.stack([cells.amin(1), cells.amax(1)], 1),
+        usual_error=torch.stack([right, wrong], 1) if by_class is not None else None,
+        class_sizes=units.usual(of_class),
+    )
+
+
+def _of_ratio(measure: AnyMeasure, sums: Any, whole: Any, units: Units, value: float) -> Influences | Reason:
+    numerator, per = measure.ratio(sums, whole)
+    total = (units.counts @ per).item()
+    if not total > 0:
+        return Reason("by_convention")
+    at = (units.counts @ numerator).item() / total
+    slope = slope_of_ratio(measure, whole, at)
+    found = Influences(
+        value,
+        slope * (numerator - at * per) / total,
+        limits=measure.limits,
+        scale=measure.interval_scale,
+        has_bound=measure.has_range,
+    )
+    pairs = measure.row_ratios(whole) or measure.seen_ratios(sums)
+    if not pairs:
+        return found
+    of_rows = [slope * (top - at * of) / total for top, of in pairs]
+    return found._replace(
+        of_rows=torch.tensor([[min(of_rows), max(of_rows)]], dtype=torch.float64),
+        ratio=Ratio(
+            numerator,
+            per,
+            pairs,
+            to_value=lambda each: measure.value_from_ratio(each, whole),
+            is_rising=slope >= 0,
+            is_mean=measure.interval_rule == "mean",
+        ),
+    )
+
+
+def slopes_of(measure: AnyMeasure, whole: Any) -> Any:
+    """Return the derivatives of the value by each of the sums ``whole``, in the type of these."""
+    leaves = [each.detach().clone().requires_grad_() for each in whole]
+    value = measure.value(type(whole)(*leaves))
+    return type(whole)(*torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True))
+
+
+def applied(slopes: Any, sums: Any) -> Tensor:
+    """Return, for each unit, the sum of its ``sums``, each times its slope: (U,)."""
+    pairs = zip(sums, slopes, strict=True)
+    return torch.stack([(each * slope.nan_to_num(0.0)).reshape(len(each), -1).sum(1) for each, slope in pairs]).sum(0)
+
+
+def slope_of_ratio(measure: AnyMeasure, whole: Any, at: float) -> float:
+    """Return the derivative of the metric's value by the ratio numerator / denominator."""
+    step = 1e-5
+    low, high = (measure.value_from_ratio(at + sign * step, whole) for sign in (-1, 1))
+    return (high - low) / (2 * step)
+
+
+def _cells(slopes: ClassCounts) -> Tensor | Reason:
+    """Return the influence of a row of each true class and decision, (C, C), given the slopes of the counts."""
+    if len(slopes.true) > MAX_CLASSES:
+        return Reason("many_classes", number=MAX_CLASSES)
+    return slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag()
+
+
+def metric_interval(measure: AnyMeasure, sums: Any, units: Units) -> Interval | Reason:
+    """Return the interval of the value of a measure, or the reason why it has none."""
+    found = of_sums(measure, sums, units)
+    if isinstance(found, Reason):
+        return found
+    ends = interval(found, units)
+    if isinstance(ends, Reason) or measure.averaged_classes(sums) is None or measure.interval_rule != "smooth":
+        return ends
+    is_biased = abs(bias(measure, sums, units)) > MAX_BIAS * (ends[1] - ends[0])
+    return Reason("biased", units.name) if is_biased else ends
+
+
+def bias(measure: AnyMeasure, sums: Any, units: Units) -> float:
+    """Return how much lower or higher a value is on average on random halves of the units.
+
+    This is its bias for all units, if the bias falls as 1 / their number.
+    """
+    whole, generator = total_sums(sums, units), torch.Generator().manual_seed(0)
+    signs = torch.randint(2, (HALVES, len(units.counts)), generator=generator).double() * 2 - 1
+    # Of n equal units, about as many as the square root of n are too many or too few in a half.
+    changes = [torch.tensordot(signs * units.counts.sqrt(), each, 1) for each in sums]
+    halves = [
+        measure.value(type(whole)(*(total + sign * change for total, change in zip(whole, changes, strict=True))))
+        for sign in (-1, 1)
+    ]
+    return (torch.cat(halves).nanmean() - measure.value(whole)).nan_to_num(0.0).item()
+
+
+def interval(found: Influences, units: Units) -> Interval | Reason:
+    """Return the 95 % interval of a value, or the reason why it has none."""
+    if not isfinite(found.value) or not bool(found.of_units.isfinite().all()):
+        return NOT_FINITE
+    if found.of_rows is None:
+        return _student_interval(found, units)
+    # Of rates and costs, whose rows are bounded by definition, the interval is valid for any number of units.
+    is_valid = found.ratio is not None and not found.ratio.is_mean
+    reason = None if is_valid else units.too_few(MIN_UNITS)
+    if reason is not None:
+        return reason
+    low, high = (_end(found, units, End(is_upper), is_bound=False) for is_upper in (False, True))
+    return low, high
+
+
+def bound(found: Influences, units: Units, end: End) -> float | Reason:
+    """Return the bound of a value, or the reason why it has none."""
+    if found.of_rows is None or not found.has_bound:
+        return NO_RANGE
+    return _end(found, units, end, is_bound=True)
+
+
+def _end(found: Influences, units: Units, end: End, *, is_bound: bool) -> float:
+    if found.ratio is not None:
+        return _end_of_ratio(found.ratio, units, end, is_bound=is_bound)
+    assert found.of_rows is not None
+    sizes = units.usual(units.sizes) if found.class_sizes is None else found.class_sizes
+    if is_bound:
+        sizes = units.sizes.new_tensor(max(units.largest, end.max_weight))
+    low, high = (sizes.unsqueeze(-1) * found.of_rows).unbind(1)
+    further = high.amax() if end.is_upper else low.amin()
+    return found.clipped(found.value + _mean_end(found.of_units, further.item(), units, end))
+
+
+def _mean_end(of_units: Tensor, further: float, units: Units, end: End) -> float:
+    """Return an end of the mean of pseudo-values (U times the influences), with the influence of a further unit."""
+    number = units.number
+    if not isfinite(number * further):
+        return inf if end.is_upper else -inf
+    values, counts, _ = histogram(number * of_units, torch.ones_like(of_units), [(number * further, 1.0)], units)
+    return bounded_mean_bound(values, counts, per=None, confidence=end.confidence, is_upper=end.is_upper)
+
+
+def _end_of_ratio(ratio: Ratio, units: Units, end: End, *, is_bound: bool) -> float:
+    """Return an end of a ratio as a value; the ratio is not linearized, so that it is exact for rates."""
+    if not (units.counts @ ratio.per > 0):
+        return inf if end.is_upper else -inf
+    is_upper = end.is_upper == ratio.is_rising
+    is_rate = list(ratio.of_rows) == RATE
+    if is_rate and units.are_rows:
+        ends = clopper_pearson_ends(
+            *(torch.dot(units.counts, each).round() for each in (ratio.numerator, ratio.per)), confidence=end.confidence
+        )
+        return ratio.to_value(ends[int(is_upper)].item())
+    sizes = ratio.per if is_rate else units.sizes
+    size = max(sizes.max().item(), end.max_weight) if is_bound else units.usual(sizes).item()
+    pairs = [(size * top, size * of) for top, of in ratio.of_rows]
+    if ratio.is_mean and not is_bound and units.cluster is not None:
+        pairs = _worst_seen(ratio, units, size)
+    values, counts, per = histogram(ratio.numerator, ratio.per, pairs, units)
+    at = bounded_mean_bound(values, counts, per=per, confidence=end.confidence, is_upper=is_upper)
+    if is_rate:
+        at = min(max(at, 0.0), 1.0)
+    return ratio.to_value(at)
+
+
+def _worst_seen(ratio: Ratio, units: Units, size: float) -> list[Pair]:
+    """Return further clusters with the lowest and the highest mean.
+
+    A row may add much in one direction, where its limit is farther from the mean. In this direction, the cluster is as
+    the worst seen, with one row at the limit.
+    """
+    lowest, highest = sorted(top / of for top, of in ratio.of_rows)
+    mean = ((units.counts @ ratio.numerator) / (units.counts @ ratio.per)).item()
+    seen = (ratio.numerator / ratio.per)[ratio.per > 0]
+    share = min(1.0, units.mean_weight / size)
+    if highest - mean > mean - lowest:
+        highest = (1 - share) * seen.max().item() + share * highest
+    else:
+        lowest = (1 - share) * seen.min().item() + share * lowest
+    return [(size * lowest, size), (size * highest, size)]
+
+
+def _student_interval(found: Influences, units: Units) -> Interval | Reason:
+    spread = standard_error(found.of_units, units)
+    reason = units.too_few(MIN_UNITS)
+    if reason is not None:
+        return reason
+    if spread <= 1e-12 * max(1.0, abs(found.value)):
+        return Reason("all_agree", units.name)
+    at = torch.tensor(found.value, dtype=torch.float64, requires_grad=True)
+    forward, backward = SCALES[found.scale]
+    on_scale = forward(at)
+    half = quantile(units.number - 1) * spread
+    if not isfinite(on_scale.item()):  # at a limit, the scale has no room
+        return found.clipped(found.value - half), found.clipped(found.value + half)
+    [slope] = torch.autograd.grad(on_scale, at)
+    low, high = (backward(on_scale.detach() + sign * half * slope).item() for sign in (-1, 1))
+    return low, high
+
+
+def standard_error(of_units: Tensor, units: Units) -> float:
+    """Return the standard error of a value: that of the delete-one jackknife, to first order."""
+    number = units.number
+    return sqrt(number / max(1.0, number - 1) * (units.counts @ of_units.square()).item())
+
+
+def quantile(freedom: float) -> float:
+    """Return the half-width of Student's interval, in standard errors, for ``freedom`` degrees of freedom."""
+    from scipy.special import stdtrit  # scipy.stats takes longer to import
+
+    return float(stdtrit(freedom, (1 + CONFIDENCE) / 2))
+
+
+SCALES: "dict[IntervalScale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]]" = {
+    "plain": (torch.positive, torch.positive),
+    "log": (torch.log, torch.exp),
+    "logit": (torch.logit, torch.sigmoid),
+    "atanh": (torch.atanh, torch.tanh),
+}
+"""For each scale of Student's interval: the transformation to this scale, and the inverse transformation."""
+
+
+def of_both(measure: AnyMeasure, first: Any, second: Any, units: Units) -> tuple[Influences, Influences] | Reason:
+    """Return the influences on the values of two models, given their sums of the same units, as in `of_sums`."""
+    one, other = of_sums(measure, first, units), of_sums(measure, second, units)
+    if isinstance(one, Reason):
+        return one
+    return other if isinstance(other, Reason) else (one, other)
+
+
+def metric_difference(measure: AnyMeasure, first: Any, second: Any, units: Units) -> PairedDifference | Reason:
+    """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
+
+    ``first`` and ``second`` are the models' sums of the same units, as in `of_sums`.
+    """
+    both = of_both(measure, first, second, units)
+    if isinstance(both, Reason):
+        return both
+    one, other = both
+    # What a unit adds to the difference: exactly nothing where the models agree.
+    middle = [(a + b) / 2 for a, b in zip(total_sums(first, units), total_sums(second, units), strict=True)]
+    changes = type(first)(*(b - a for a, b in zip(first, second, strict=True)))
+    is_exact = one.ratio is not None and list(one.ratio.of_rows) == RATE and units.are_rows
+    added = applied(slopes_of(measure, type(first)(*middle)), changes)
+    return difference(one, other, units, added, is_exact=is_exact)
+
+
+def difference(
+    one: Influences, other: Influences, units: Units, added: Tensor | None = None, *, is_exact: bool = False
+) -> PairedDifference | Reason:
+    """Return the second value minus the first, with interval and p-value, or the reason why there is none.
+
+    ``added`` (U,) is what each unit adds to the difference, up to a common factor; by default, it is computed from the
+    influences. With ``is_exact``, the number of units does not matter.
+    """
+    change = other.value - one.value
+    of_units = other.of_units - one.of_units
+    if not isfinite(change) or not bool(of_units.isfinite().all()):
+        return NOT_FINITE
+    reason = None if is_exact else units.too_few(MIN_UNITS)
+    if reason is not None:
+        return reason
+    number = units.number
+    of_each = of_units + change / number  # a pseudo-value divided by U
+    if added is None:
+        is_sum = one.added is not None and other.added is not None
+        added = other.added - one.added if is_sum else of_each  # type: ignore[operator]
+    most = _largest_difference(one, other, of_each)
+    low, high = (change + _mean_end(of_units, sign * most - change / number, units, End(sign > 0)) for sign in (-1, 1))
+    p_value = sign_flip_test(added, units.counts)
+    return PairedDifference(one.value, other.value, change, low, high, p_value)
+
+
+def _largest_difference(one: Influences, other: Influences, of_each: Tensor) -> float:
+    """Return the most that a further unit adds to a difference: as in the units seen, or half of an error of a class.
+
+    Units of a rare class may all agree by chance, so an error of each class that one model alone makes counts, too; by
+    half, because it may be either model.
+    """
+    most = of_each.abs().max().item()
+    if one.usual_error is not None and other.usual_error is not None:
+        sizes = 1.0 if one.class_sizes is None else one.class_sizes
+        (right, wrong), (others_right, others_wrong) = (each.unbind(1) for each in (one.usual_error, other.usual_error))
+        errors = torch.stack([sizes * (others_wrong - right), sizes * (others_right - wrong)])
+        most = max(most, errors.abs().max().item() / 2)
+    if most > 0 or one.of_rows is None or other.of_rows is None:
+        return most
+    ends = other.of_rows.flip(1) - one.of_rows  # no unit differs: one could, as much as the definition allows
+    return ends.abs().max().item()
+
+
+def difference_bound(one: Influences, other: Influences, units: Units, end: End) -> float | Reason:
+    """Return the bound of the second value minus the first, or the reason why it has none."""
+    if one.of_rows is None or other.of_rows is None or not one.has_bound:
+        return NO_RANGE
+    if end.is_upper:
+        worst = (other.of_rows[:, 1] - one.of_rows[:, 0]).amax()
+    else:
+        worst = (other.of_rows[:, 0] - one.of_rows[:, 1]).amin()
+    of_units = other.of_units - one.of_units
+    return other.value - one.value + _mean_end(of_units, max(units.largest, end.max_weight) * worst.item(), units, end)
+
+
+class NotCompared(NamedTuple):
+    """Two models or detectors that cannot be compared by a metric, and the reason."""
+
+    first: str
+    second: str
+    by: ComparedBy
+    reason: Reason
+
+    def __str__(self) -> str:
+        return f"No difference between {self.first} and {self.second} by {self.by.name}: {self.reason}."
+
+
+def adjusted(
+    rows: Iterable[tuple[str, str, ComparedBy, PairedDifference | Reason]],
+) -> tuple[list[Comparison], list[NotCompared]]:
+    """Split ``rows`` into comparisons, with p-values corrected for multiple tests, and pairs that were not compared."""
+    without, known = list[NotCompared](), list[tuple[str, str, ComparedBy, PairedDifference]]()
+    for first, second, by, paired in rows:
+        if isinstance(paired, Reason):
+            without.append(NotCompared(first, second, by, paired))
+        else:
+            known.append((first, second, by, paired))
+    return (with_verdicts(known, CONFIDENCE) if known else []), without
+
+
+def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
+    """Return the intervals of rates. Each of U units has numerators ``parts`` and denominators ``totals``: (U, ...).
+
+    Returns:
+        ``(..., 2)``, float64: the lower and the upper end; NaN for a rate whose denominator is 0 in all units.
+    """
+    if units.are_rows:
+        sums = (torch.tensordot(units.counts, each, 1).round() for each in (parts, totals))
+        return clopper_pearson_ends(*sums)
+    ends = list[Interval]()
+    for part, total in zip(parts.reshape(len(parts), -1).T, totals.reshape(len(totals), -1).T, strict=True):
+        if (total * units.counts).sum() > 0:
+            ratio = Ratio(part, total, RATE, float)
+            low, high = (_end_of_ratio(ratio, units, End(is_upper), is_bound=False) for is_upper in (False, True))
+            ends.append((low, high))
+        else:
+            ends.append((nan, nan))
+    return torch.tensor(ends, dtype=torch.float64).reshape(*parts.shape[1:], 2)
+
+
+def total_sums(sums: Any, units: Units) -> Any:
+    """Return the sums over all units, in the type of ``sums``; each element stands for ``units.counts`` equal units."""
+    return type(sums)(*(torch.tensordot(units.counts, each, 1) for each in sums))
+
+
+def histogram(numerator: Tensor, per: Tensor, possible: Sequence[Pair], units: Units) -> tuple[Tensor, Tensor, Tensor]:
+    """Count the units with each pair of ``numerator`` and denominator ``per``, (U,) each; add the pairs ``possible``.
+
+    Returns:
+        For each distinct pair: its numerator, the number of units (0 for ``possible``), and its denominator.
+    """
+    pairs, counts = distinct_pairs(torch.stack([numerator, per], 1), units.counts)
+    bounds = torch.tensor(possible, dtype=torch.float64)
+    values, weights = torch.cat([pairs, bounds]).unbind(1)
+    return values, torch.cat([counts, torch.zeros(len(bounds), dtype=torch.float64)]), weights
