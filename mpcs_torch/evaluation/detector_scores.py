@@ -24,10 +24,10 @@ from mpcs_torch.evaluation.scores import DetectorMetric, Scores, interval_text
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint, meets_rule_of_30
 from mpcs_torch.functional.comparison.means import Interval, Mean, error_mean, estimate_mean
 from mpcs_torch.functional.comparison.significance import ComparedBy
-from mpcs_torch.functional.detection.area import h_measure_from_hull, partial_auc_from_counts
+from mpcs_torch.functional.detection.area import HMeasure, PartialAUC, PrecisionRecallBreakEven
 from mpcs_torch.functional.detection.cost import cost_at
 from mpcs_torch.functional.detection.curve import summary_from_counts
-from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts, error_crossing
+from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts
 from mpcs_torch.functional.detection.errors import area_under_roc, count_errors, midpoint, misranked_shares
 from mpcs_torch.functional.detection.llr_cost import cllr_from_means, softplus
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
@@ -36,7 +36,7 @@ from mpcs_torch.tables import Table, in_digits
 
 EQUAL_ERROR = DetectorMetric("equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0)
 INTERPOLATED = DetectorMetric("equal_error_rate_interpolated", "equal error rate (interpolated)", screen=None)
-AREA = DetectorMetric("area_under_roc", "area under the ROC", "max")
+AREA = DetectorMetric("area_under_roc", "area under the ROC", PartialAUC.direction)
 CLLR = DetectorMetric("cllr", "Cllr", in_group_tables=True)
 CHOSEN_HERE = Reason(
     "no_method",
@@ -151,10 +151,10 @@ class Detector:
         is_llr: bool,
         fixed: Sequence[FixedThreshold],
         limits: tuple[Sequence[float], Sequence[float]],
-        max_p_fa: float | None,
+        partial_area: PartialAUC | None,
     ) -> None:
         self.scores, self.labels, self.clusters, self.points = scores, labels, clusters, points
-        self.is_llr, self._max_p_fa = is_llr, max_p_fa
+        self.is_llr, self._partial_area = is_llr, partial_area
         self.fixed = {each.name: each for each in [*(bayes_thresholds(points) if is_llr else []), *fixed]}
         self.clusters_by_kind = None if clusters is None else self._by_kind(clusters)
         counts = count_errors(scores, labels)
@@ -191,17 +191,18 @@ class Detector:
                 ErrorsAt(at),
             )
         yield AREA, summary.area, lambda: interval(self.area, self.units), None
-        if self._max_p_fa is not None:
-            title = f"{AREA.title} up to {100 * self._max_p_fa:g} % false alarms"
-            partial_area = DetectorMetric(f"{AREA.name}[p_fa={self._max_p_fa:g}]", title, "max")
-            yield partial_area, partial_auc_from_counts(counts, self._max_p_fa), UNKNOWN, None
+        if self._partial_area is not None:
+            limit = self._partial_area.max_p_fa
+            title = f"{AREA.title} up to {100 * limit:g} % false alarms"
+            partial_area = DetectorMetric(f"{AREA.name}[p_fa={limit:g}]", title, PartialAUC.direction)
+            yield partial_area, self._partial_area.from_counts(counts), UNKNOWN, None
         yield (
-            DetectorMetric("h_measure", "H-measure", "max", screen=None),
-            h_measure_from_hull(summary.hull.rates()),
+            DetectorMetric("h_measure", "H-measure", HMeasure.direction, screen=None),
+            HMeasure().from_counts(summary.hull),
             UNKNOWN,
             None,
         )
-        yield BREAK_EVEN, error_crossing(summary.hull).rate, UNKNOWN, None
+        yield BREAK_EVEN, PrecisionRecallBreakEven().from_counts(summary.hull), UNKNOWN, None
         for point, cost in zip(self.points, summary.min_costs, strict=True):
             name, title = f"min_cost[{point_key(point)}]", f"minimum cost, {point.label()}"
             metric = DetectorMetric(name, title, in_group_tables=not self.fixed)

@@ -18,7 +18,7 @@ from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import Comparison, OperatingPoint, PairedDifference
 from mpcs_torch.functional.comparison.significance import ComparedBy
-from mpcs_torch.functional.detection.area import check_max_p_fa
+from mpcs_torch.functional.detection.area import PartialAUC
 from mpcs_torch.functional.detection.cost import as_points
 from mpcs_torch.functional.detection.errors import check_both_occur, checked_scores, missing_kind, warn_if_reversed
 from mpcs_torch.functional.inputs.arrays import as_tensor
@@ -98,8 +98,7 @@ def evaluate_detectors(
     if not by_name:
         raise ValueError("preds must hold at least one detector, but is empty.")
     points = as_points(points)
-    if max_p_fa is not None:
-        check_max_p_fa(max_p_fa)
+    partial_area = None if max_p_fa is None else PartialAUC(max_p_fa=max_p_fa)
     labels, scores = _labels(target, target_label), dict[str, Tensor]()
     for name, each in by_name.items():
         numbers = as_tensor(each, "preds").cpu()
@@ -129,7 +128,7 @@ def evaluate_detectors(
         fixed = thresholds.get(name, ()) if isinstance(thresholds, Mapping) else thresholds
         ids = None if codes is None else codes[places].unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
         part = scores[name][places], is_target[places], ids
-        return Detector(*part, points, is_llr=is_llr, fixed=fixed, limits=(p_fa, p_miss), max_p_fa=max_p_fa)
+        return Detector(*part, points, is_llr=is_llr, fixed=fixed, limits=(p_fa, p_miss), partial_area=partial_area)
 
     detectors = {name: make_detector(name) for name in scores}
     for detector in detectors.values():

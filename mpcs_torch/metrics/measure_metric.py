@@ -1,6 +1,6 @@
-"""MeasureMetric, the torchmetrics form of a measure."""
+"""MeasureMetric, the torchmetrics form of a measure, and DefinedMetric, the base of those of all kinds of measures."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -10,18 +10,12 @@ from mpcs_torch.functional.measure import Measure
 from mpcs_torch.metrics.base import SumMetric
 
 
-class MeasureMetric(SumMetric):
-    """A Metric whose states are the sums of a `Measure`. The settings of the measure are attributes.
-
-    In a `MetricCollection`, metrics with equal sums share them.
-    """
+class DefinedMetric(SumMetric):
+    """A Metric that a measure defines. The settings of the measure are attributes."""
 
     __jit_ignored_attributes__: ClassVar[list[str]] = [*SumMetric.__jit_ignored_attributes__, "measure"]
     of: ClassVar[Any]
     """The class of the measure."""
-    measure: Measure[Any, Any]
-    sums: Tensor
-    """(K,): the sums of all samples so far."""
 
     def __init_subclass__(cls) -> None:
         """Take from the measure which direction is better, and the limits of figures."""
@@ -30,11 +24,16 @@ class MeasureMetric(SumMetric):
             for name, value in _of_figures(cls.of).items():
                 setattr(cls, name, value)
 
-    def __init__(self, measure: Measure[Any, Any], validate_args: bool, kwargs: Mapping[str, Any]) -> None:
-        """Initialize from a measure and the arguments of `torchmetrics.Metric`, ``kwargs``."""
+    def __init__(
+        self,
+        measure: Any,
+        validate_args: bool,
+        kwargs: Mapping[str, Any],
+        state_settings: Sequence[str] | Mapping[str, Any],
+    ) -> None:
+        """Initialize from a measure, the arguments of `torchmetrics.Metric`, ``kwargs``, and what states depend on."""
         arguments = {"measure": measure, "validate_args": validate_args, "kwargs": kwargs}
-        super().__init__(arguments, value_rules=measure.value_rules, state_settings=measure.sums_key())
-        self.add_sum("sums", shape=(measure.width,))
+        super().__init__(arguments, value_rules=measure.value_rules, state_settings=state_settings)
         if not hasattr(self, "of"):  # torchmetrics forbids to set these attributes of an instance
             self.__dict__.update(_of_figures(measure))
 
@@ -44,6 +43,22 @@ class MeasureMetric(SumMetric):
         if measure is not None and name in measure.__dataclass_fields__:
             return getattr(measure, name)
         return super().__getattr__(name)
+
+
+class MeasureMetric(DefinedMetric):
+    """A Metric whose states are the sums of a `Measure`.
+
+    In a `MetricCollection`, metrics with equal sums share them.
+    """
+
+    measure: Measure[Any, Any]
+    sums: Tensor
+    """(K,): the sums of all samples so far."""
+
+    def __init__(self, measure: Measure[Any, Any], validate_args: bool, kwargs: Mapping[str, Any]) -> None:
+        """Initialize from a measure and the arguments of `torchmetrics.Metric`, ``kwargs``."""
+        super().__init__(measure, validate_args, kwargs, measure.sums_key())
+        self.add_sum("sums", shape=(measure.width,))
 
     def update(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> None:
         """Add a batch: preds (N, C) or (N, C, ...), target and sample_weight (N,) or (N, ...)."""

@@ -1,34 +1,28 @@
 """RankMetric, the torchmetrics form of a measure of ranks."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, sample_rules
+from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from mpcs_torch.functional.quality.roc_area import RankedRows, RocArea
-from mpcs_torch.metrics.base import SumMetric
+from mpcs_torch.metrics.measure_metric import DefinedMetric
 
 
-class RankMetric(SumMetric):
-    """A Metric that keeps the scores of all samples, and whose value depends on their order.
+class RankMetric(DefinedMetric):
+    """A Metric that keeps the scores of all samples, and whose value depends on their order."""
 
-    Args:
-        measure: The measure, such as `RocArea`.
-        validate_args: Whether to check the values of each batch.
-        **kwargs: Arguments of `torchmetrics.Metric`.
-    """
-
-    higher_is_better = True
-    plot_upper_bound = 1.0
+    measure: RocArea
     scores: list[Tensor]
     labels_of_scores: list[Tensor]
     weights: list[Tensor]
 
-    def __init__(self, measure: RocArea, *, validate_args: bool = True, **kwargs: Any) -> None:
-        rules = sample_rules(measure.num_classes, scale="probs")
+    def __init__(self, measure: RocArea, validate_args: bool, kwargs: Mapping[str, Any]) -> None:
+        """Initialize from a measure and the arguments of `torchmetrics.Metric`, ``kwargs``."""
         settings = {"num_classes": measure.num_classes, "classes": tuple(measure.classes)}
-        super().__init__(locals(), value_rules=rules, state_settings=settings)
+        super().__init__(measure, validate_args, kwargs, settings)
         self.add_samples("scores", shape=(1 if measure.classes else measure.num_classes,))
         self.add_samples("labels_of_scores", dtype=torch.int64)
         self.add_samples("weights")
@@ -44,5 +38,4 @@ class RankMetric(SumMetric):
         """Return the value of all samples: a float64 scalar."""
         self.check_computable()
         names = "scores", "labels_of_scores", "weights"
-        value: Tensor = self.measure.value(RankedRows(*map(self.kept_samples, names)))
-        return value
+        return self.measure.value(RankedRows(*map(self.kept_samples, names)))

@@ -14,6 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from torch import Tensor
+from torch.nn import Module
 
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.functional import OperatingPoint
@@ -21,6 +22,9 @@ from mpcs_torch.functional.concern.coverage import Coverage, SelectiveAccuracy
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.concern.expected_concern import ExpectedConcern, RowCost
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.functional.detection import area, cost, llr_cost
+from mpcs_torch.functional.detection.equal_error_rate import EqualErrorRate
+from mpcs_torch.functional.detection.trial_measure import TrialMeasure
 from mpcs_torch.functional.measure import Direction, Measure
 from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.functional.probability.scores import (
@@ -115,7 +119,7 @@ class MetricEntry:
 
     def __post_init__(self) -> None:
         """Replace the class of a Metric by its measure, or by its import path."""
-        if isinstance(self.of, type) and not issubclass(self.of, Measure | RocArea):
+        if isinstance(self.of, type) and issubclass(self.of, Module):
             metric: Any = self.of
             object.__setattr__(self, "of", _identity(metric))
 
@@ -207,18 +211,23 @@ class MetricEntry:
 
         Shared settings that this metric does not have are ignored. The entry's own ``settings`` take precedence.
         """
-        from mpcs_torch.metrics.measure_metric import MeasureMetric  # torchmetrics takes seconds to import
+        from mpcs_torch.metrics.detection.base import TrialMetric  # torchmetrics takes seconds to import
+        from mpcs_torch.metrics.measure_metric import MeasureMetric
         from mpcs_torch.metrics.rank_metric import RankMetric
 
         if self.made is not None:
             return deepcopy(self.made)
-        measure, ranks = self.measure(num_classes, **shared), self.ranks(num_classes)
-        if measure is not None:
-            return MeasureMetric(measure, validate_args, {})
-        if ranks is not None:
-            return RankMetric(ranks, validate_args=validate_args)
-        metric: Metric = self.metric_class(**self._arguments(num_classes, {**shared, "validate_args": validate_args}))
-        return metric
+        arguments = self._arguments(num_classes, {**shared, "validate_args": validate_args})
+        if isinstance(self.of, str):
+            metric: Metric = self.metric_class(**arguments)
+            return metric
+        form: Any = MeasureMetric
+        if self.is_of_ranks:
+            form = RankMetric
+        elif issubclass(self.of, TrialMeasure):
+            form = TrialMetric
+        made: Metric = form(self.of(**arguments), validate_args, {})
+        return made
 
     def _arguments(self, num_classes: int, shared: Mapping[str, Any]) -> dict[str, Any]:
         available = {"num_classes": num_classes, **_INPUT_SETTINGS.get(self.takes, {}), **shared}
@@ -643,68 +652,58 @@ ENTRIES: tuple[MetricEntry, ...] = (
     ),
     _trials(
         "equal_error_rate",
-        "mpcs_torch.metrics:EqualErrorRate",
+        EqualErrorRate,
         computes="rate at which misses and false alarms are equally frequent",
-        given_direction="min",
     ),
     _trials(
         "min_detection_cost",
-        "mpcs_torch.metrics:MinDetectionCost",
+        cost.MinDetectionCost,
         computes="minimum detection cost over all thresholds",
-        given_direction="min",
         settings={"points": _EVEN},
     ),
     _trials(
         "actual_detection_cost",
-        "mpcs_torch.metrics:ActualDetectionCost",
+        cost.ActualDetectionCost,
         computes="detection cost at the Bayes threshold",
-        given_direction="min",
         settings={"points": _EVEN},
     ),
     _trials(
         "half_total_error_rate",
-        "mpcs_torch.metrics:HalfTotalErrorRate",
+        cost.HalfTotalErrorRate,
         computes="mean of the miss rate and the false-alarm rate at threshold 0",
-        given_direction="min",
     ),
     _trials(
         "cllr",
-        "mpcs_torch.metrics:Cllr",
+        llr_cost.Cllr,
         computes="cost of natural-log likelihood ratios, in bits",
-        given_direction="min",
     ),
     _trials(
         "min_cllr",
-        "mpcs_torch.metrics:MinCllr",
+        llr_cost.MinCllr,
         computes="minimum of cllr over all increasing transforms, in bits",
-        given_direction="min",
     ),
     _trials(
         "partial_auc",
-        "mpcs_torch.metrics:PartialAUC",
+        area.PartialAUC,
         computes="standardised area under the ROC",
-        given_direction="max",
     ),
-    _trials("h_measure", "mpcs_torch.metrics:HMeasure", computes="H-measure", given_direction="max"),
+    _trials("h_measure", area.HMeasure, computes="H-measure"),
     _trials(
         "miss_at_false_alarm",
-        "mpcs_torch.metrics:MissAtFalseAlarm",
+        area.MissAtFalseAlarm,
         computes="minimum miss rate at a false-alarm rate of 1 %",
-        given_direction="min",
         settings={"p_fa": 0.01},
     ),
     _trials(
         "false_alarm_at_miss",
-        "mpcs_torch.metrics:FalseAlarmAtMiss",
+        area.FalseAlarmAtMiss,
         computes="minimum false-alarm rate at a miss rate of 1 %",
-        given_direction="min",
         settings={"p_miss": 0.01},
     ),
     _trials(
         "precision_recall_break_even",
-        "mpcs_torch.metrics:PrecisionRecallBreakEven",
+        area.PrecisionRecallBreakEven,
         computes="number of misses at the threshold with as many false alarms",
-        given_direction="min",
     ),
 )
 BY_NAME: Mapping[str, MetricEntry] = {entry.name: entry for entry in ENTRIES}

@@ -93,7 +93,7 @@ def test_rates_have_the_interval_of_their_counts_and_take_weights() -> None:
 
 def test_the_area_is_that_of_torchmetrics_with_ties_and_without_a_class_it_is_none() -> None:
     ties = (4 * PROBS).round() / 4
-    ours, theirs = RankMetric(RocArea(4, [1]), validate_args=False), BinaryAUROC()
+    ours, theirs = RankMetric(RocArea(4, [1]), False, {}), BinaryAUROC()
     for rows in torch.arange(400).split(150):
         ours.update(ties[rows], TARGET[rows])
     theirs.update(ties[:, 1], (TARGET == 1).long())

@@ -1,18 +1,13 @@
 """The partial area under the ROC curve, single points of the curve, and the H-measure."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.equal_error_rate import error_crossing
-from mpcs_torch.functional.detection.errors import (
-    BinaryTrials,
-    ClassAverage,
-    ErrorCounts,
-    ErrorRates,
-    area_under_roc,
-    convex_hull,
-    value_of_batch,
-)
+from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, area_under_roc, convex_hull
+from mpcs_torch.functional.detection.trial_measure import ClassAverage, ErrorStatistic
 
 
 def partial_auc(
@@ -43,15 +38,7 @@ def partial_auc(
         >>> partial_auc(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
         tensor(1., dtype=torch.float64)
     """
-    check_max_p_fa(max_p_fa)
-    return value_of_batch(
-        lambda trials: partial_auc_from_counts(trials.errors(), max_p_fa),
-        preds,
-        target,
-        num_classes,
-        average,
-        ignore_index,
-    )
+    return PartialAUC(num_classes, average, ignore_index, max_p_fa=max_p_fa)(preds, target)
 
 
 def miss_at_false_alarm(
@@ -73,8 +60,7 @@ def miss_at_false_alarm(
         >>> miss_at_false_alarm(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 1, 1]), p_fa=0.0)
         tensor(0., dtype=torch.float64)
     """
-    check_rate("p_fa", p_fa)
-    return value_of_batch(lambda trials: min_miss_rate(trials, p_fa), preds, target, num_classes, average, ignore_index)
+    return MissAtFalseAlarm(num_classes, average, ignore_index, p_fa=p_fa)(preds, target)
 
 
 def false_alarm_at_miss(
@@ -94,10 +80,7 @@ def false_alarm_at_miss(
         >>> false_alarm_at_miss(torch.tensor([0.5, 0.4, 0.8, 0.9]), torch.tensor([0, 1, 1, 1]), p_miss=0.1)
         tensor(1., dtype=torch.float64)
     """
-    check_rate("p_miss", p_miss)
-    return value_of_batch(
-        lambda trials: min_false_alarm_rate(trials, p_miss), preds, target, num_classes, average, ignore_index
-    )
+    return FalseAlarmAtMiss(num_classes, average, ignore_index, p_miss=p_miss)(preds, target)
 
 
 def precision_recall_break_even(
@@ -124,47 +107,83 @@ def precision_recall_break_even(
         >>> precision_recall_break_even(torch.tensor([0.5, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
         tensor(0.5000, dtype=torch.float64)
     """
-    return value_of_batch(break_even_of_trials, preds, target, num_classes, average, ignore_index)
+    return PrecisionRecallBreakEven(num_classes, average, ignore_index)(preds, target)
 
 
-def partial_auc_from_counts(counts: ErrorCounts, max_p_fa: float) -> Tensor:
-    """Compute `partial_auc` from error counts."""
-    return area_under_roc(counts) if max_p_fa == 1 else _standardized_area(counts.rates(), max_p_fa)
+@dataclass(eq=False, kw_only=True)
+class PartialAUC(ErrorStatistic):
+    """The measure of `partial_auc`."""
+
+    max_p_fa: float = 1.0
+
+    direction = "max"
+    limits = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        if not 0 < self.max_p_fa <= 1:
+            raise ValueError(f"max_p_fa must be above 0 and at most 1, but got {self.max_p_fa}.")
+        super().__post_init__()
+
+    def from_counts(self, counts: ErrorCounts) -> Tensor:
+        """Return the area."""
+        return area_under_roc(counts) if self.max_p_fa == 1 else _standardized_area(counts.rates(), self.max_p_fa)
 
 
-def min_miss_rate(trials: BinaryTrials, p_fa: float) -> Tensor:
-    """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``."""
-    counts = trials.errors()
-    return counts.misses[lowest_miss(counts, p_fa)[0]].double() / counts.targets
+@dataclass(eq=False, kw_only=True)
+class MissAtFalseAlarm(ErrorStatistic):
+    """The measure of `miss_at_false_alarm`."""
+
+    p_fa: float
+
+    limits = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_rate("p_fa", self.p_fa)
+        super().__post_init__()
+
+    def from_counts(self, counts: ErrorCounts) -> Tensor:
+        """Return the miss rate."""
+        return counts.rates().p_miss[lowest_miss(counts, self.p_fa)[0]]
 
 
-def min_false_alarm_rate(trials: BinaryTrials, p_miss: float) -> Tensor:
-    """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``."""
-    counts = trials.errors()
-    return counts.false_alarms[lowest_false_alarm(counts, p_miss)[0]].double() / counts.nontargets
+@dataclass(eq=False, kw_only=True)
+class FalseAlarmAtMiss(ErrorStatistic):
+    """The measure of `false_alarm_at_miss`."""
+
+    p_miss: float
+
+    limits = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_rate("p_miss", self.p_miss)
+        super().__post_init__()
+
+    def from_counts(self, counts: ErrorCounts) -> Tensor:
+        """Return the false-alarm rate."""
+        return counts.rates().p_fa[lowest_false_alarm(counts, self.p_miss)[0]]
+
+
+class PrecisionRecallBreakEven(ErrorStatistic):
+    """The measure of `precision_recall_break_even`."""
+
+    def from_counts(self, counts: ErrorCounts) -> Tensor:
+        """Return the number of misses."""
+        return error_crossing(convex_hull(counts)).rate
 
 
 def lowest_miss(counts: ErrorCounts, p_fa: float) -> tuple[int, int]:
     """Of thresholds with a false-alarm rate up to ``p_fa``, return the first and last index with the fewest misses."""
-    first = int((counts.false_alarms.double() / counts.nontargets <= p_fa).int().argmax())
+    first = int((counts.rates().p_fa <= p_fa).int().argmax())
     return first, int((counts.misses <= counts.misses[first]).sum()) - 1
 
 
 def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
     """Of thresholds with a miss rate up to ``p_miss``, return the first and last index with the fewest false alarms."""
-    last = int((counts.misses.double() / counts.targets <= p_miss).sum()) - 1
+    last = int((counts.rates().p_miss <= p_miss).sum()) - 1
     return int((counts.false_alarms <= counts.false_alarms[last]).int().argmax()), last
-
-
-def break_even_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute `precision_recall_break_even` from the scores and labels of one detector."""
-    return error_crossing(convex_hull(trials.errors())).rate
-
-
-def check_max_p_fa(max_p_fa: float) -> None:
-    """Check that ``max_p_fa`` is in (0, 1]."""
-    if not 0 < max_p_fa <= 1:
-        raise ValueError(f"max_p_fa must be above 0 and at most 1, but got {max_p_fa}.")
 
 
 def check_rate(name: str, rate: float) -> None:
@@ -215,26 +234,28 @@ def h_measure(
         >>> h_measure(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 0, 1, 1]))
         tensor(0.5000, dtype=torch.float64)
     """
-    return value_of_batch(h_measure_of_trials, preds, target, num_classes, average, ignore_index)
+    return HMeasure(num_classes, average, ignore_index)(preds, target)
 
 
-def h_measure_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute `h_measure` from the scores and labels of one detector."""
-    return h_measure_from_hull(convex_hull(trials.errors()).rates())
+class HMeasure(ErrorStatistic):
+    """The measure of `h_measure`."""
 
+    direction = "max"
+    limits = (0.0, 1.0)
 
-def h_measure_from_hull(hull: ErrorRates) -> Tensor:
-    """Compute `h_measure` from the error rates at the vertices of a convex hull."""
-    share = hull.targets.double() / (hull.targets + hull.nontargets)
-    misses, alarms = share * hull.p_miss, (1 - share) * hull.p_fa
-    # The next vertex (more misses, fewer false alarms) becomes optimal above these values of c.
-    breakpoints = misses.diff() / (misses.diff() - alarms.diff())
-    ends = torch.cat([breakpoints.new_zeros(1), breakpoints, breakpoints.new_ones(1)])
-    of_alarms, of_misses = _mean_costs(ends, share)
-    constant = torch.stack([share.new_zeros(()), share, share.new_ones(())])
-    accept_all, reject_all = _mean_costs(constant, share)
-    best = accept_all[0] * (1 - share) + reject_all[1] * share
-    return 1 - (of_alarms * alarms + of_misses * misses).sum() / best
+    def from_counts(self, counts: ErrorCounts) -> Tensor:
+        """Return the H-measure."""
+        hull = convex_hull(counts).rates()
+        share = hull.targets.double() / (hull.targets + hull.nontargets)
+        misses, alarms = share * hull.p_miss, (1 - share) * hull.p_fa
+        # The next vertex (more misses, fewer false alarms) becomes optimal above these values of c.
+        breakpoints = misses.diff() / (misses.diff() - alarms.diff())
+        ends = torch.cat([breakpoints.new_zeros(1), breakpoints, breakpoints.new_ones(1)])
+        of_alarms, of_misses = _mean_costs(ends, share)
+        constant = torch.stack([share.new_zeros(()), share, share.new_ones(())])
+        accept_all, reject_all = _mean_costs(constant, share)
+        best = accept_all[0] * (1 - share) + reject_all[1] * share
+        return 1 - (of_alarms * alarms + of_misses * misses).sum() / best
 
 
 def _mean_costs(ends: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:

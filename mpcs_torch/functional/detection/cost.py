@@ -1,22 +1,16 @@
 """Operating points, and the detection cost (DCF), at the best threshold or at a given one."""
 
-from collections.abc import Callable, Sequence
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from math import inf, log
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.errors import (
-    BinaryTrials,
-    ClassAverage,
-    ErrorCounts,
-    average_classes,
-    hull_vertices,
-    midpoint,
-    split_batch,
-    stack_classes,
-)
+from mpcs_torch.functional.detection.errors import ErrorCounts, hull_vertices, midpoint
+from mpcs_torch.functional.detection.trial_measure import BinaryTrials, ClassAverage, DetectorStatistic
 
 MIN_WEIGHT = 1e-300
 """The smallest valid product of a cost and a prior; smaller ones could underflow."""
@@ -68,14 +62,6 @@ def as_points(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[Operat
     several = isinstance(points, Sequence) and not isinstance(points, OperatingPoint)
     sequence: Sequence[Any] = points if several else [points]
     return tuple(check_point(point) for point in sequence)
-
-
-def at_least_one_point(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
-    """Validate one operating point or a nonempty sequence of them, and return a tuple."""
-    checked = as_points(points)
-    if not checked:
-        raise ValueError(f"points must hold at least one OperatingPoint, but got {points!r}.")
-    return checked
 
 
 def check_point(point: OperatingPoint) -> OperatingPoint:
@@ -143,32 +129,58 @@ def min_detection_cost(
         >>> min_detection_cost(scores, labels, points=OperatingPoint(p_target=0.5))
         tensor(0.5000, dtype=torch.float64)
     """
-    checked = at_least_one_point(points)
-    details = min_cost_of_trials(split_batch(preds, target, num_classes, average, ignore_index), checked)
-    return average_classes(details.normalized if normalize else details.cost, num_classes, average)
+    measure = MinDetectionCost(num_classes, average, ignore_index, points=points, normalize=normalize)
+    return measure(preds, target)
 
 
-def min_cost_of_trials(by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint]) -> DetectionCost:
-    """Compute the minimum cost for each class at each operating point; NaN without targets or without non-targets."""
+@dataclass(eq=False, kw_only=True)
+class CostMeasure(DetectorStatistic):
+    """A measure of the detection cost at one or several operating points."""
 
-    def costs(counts: ErrorCounts) -> list[DetectionCost]:
+    points: Any
+    """One `OperatingPoint` or a sequence of them; stored as a tuple."""
+    normalize: bool = True
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        checked = as_points(self.points)
+        if not checked:
+            raise ValueError(f"points must hold at least one OperatingPoint, but got {self.points!r}.")
+        self.points = checked
+        super().__post_init__()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of fields of `DetectionCost`, and the number of operating points."""
+        return len(DetectionCost._fields), len(self.points)
+
+    @abstractmethod
+    def costs(self, trials: BinaryTrials) -> list[DetectionCost]:
+        """Return the cost at each operating point."""
+
+    def statistics(self, trials: BinaryTrials) -> Tensor:
+        """Return the fields of `DetectionCost` at each operating point."""
+        return torch.stack([torch.stack(cost) for cost in self.costs(trials)], dim=1)
+
+    def details(self, by_class: Sequence[BinaryTrials]) -> DetectionCost:
+        """Return the costs for P points: (P,) or, by class, (P, C); no axis P if P is 1."""
+        fields = super().details(by_class)
+        return DetectionCost(*(fields if len(self.points) > 1 else fields.squeeze(1)))
+
+    def value(self, by_class: Sequence[BinaryTrials]) -> Tensor:
+        """Return the costs."""
+        details = self.details(by_class)
+        return self.averaged(details.normalized if self.normalize else details.cost)
+
+
+class MinDetectionCost(CostMeasure):
+    """The measure of `min_detection_cost`."""
+
+    def costs(self, trials: BinaryTrials) -> list[DetectionCost]:
+        """Return the minimum cost at each operating point."""
+        counts = trials.errors()
         vertices = hull_vertices(counts)
-        return [min_cost_from_counts(counts, vertices, point) for point in points]
-
-    return _stacked(by_class, [costs] * len(by_class), len(points))
-
-
-def _stacked(
-    by_class: Sequence[BinaryTrials], concern_costs: Sequence[Callable[[ErrorCounts], list[DetectionCost]]], number: int
-) -> DetectionCost:
-    """Apply ``concern_costs[i]`` to class i; each field of the result is (points, classes) without sizes of 1."""
-    rows = []
-    for trials, costs in zip(by_class, concern_costs, strict=True):
-        nans = DetectionCost(*[trials.nan] * len(DetectionCost._fields))
-        by_point = [nans] * number if trials.missing is not None else costs(trials.errors())
-        rows.append(torch.stack([torch.stack(cost) for cost in by_point], dim=1))
-    fields = stack_classes(rows)
-    return DetectionCost(*(fields if number > 1 else fields.squeeze(1)))
+        return [min_cost_from_counts(counts, vertices, point) for point in self.points]
 
 
 def min_cost_from_counts(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
@@ -214,10 +226,6 @@ def argmin_cost(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Te
     return index[costs <= costs.min() * (1 + 1e-12)]
 
 
-HALF_TOTAL = OperatingPoint(0.5)
-"""The operating point at which the detection cost is the half total error rate."""
-
-
 def actual_detection_cost(
     preds: Tensor,
     target: Tensor,
@@ -244,11 +252,10 @@ def actual_detection_cost(
         >>> actual_detection_cost(scores, labels, points=OperatingPoint(p_target=0.1), threshold=0.0)
         tensor(0., dtype=torch.float64)
     """
-    checked = at_least_one_point(points)
-    check_threshold(threshold)
-    by_class = split_batch(preds, target, num_classes, average, ignore_index)
-    details = cost_of_trials_at(by_class, checked, [thresholds_at(checked, threshold)] * len(by_class))
-    return average_classes(details.normalized if normalize else details.cost, num_classes, average)
+    measure = ActualDetectionCost(
+        num_classes, average, ignore_index, points=points, normalize=normalize, threshold=threshold
+    )
+    return measure(preds, target)
 
 
 def half_total_error_rate(
@@ -270,36 +277,38 @@ def half_total_error_rate(
         >>> half_total_error_rate(torch.tensor([0.1, 0.4, 0.9]), torch.tensor([0, 1, 1]), threshold=0.5)
         tensor(0.2500, dtype=torch.float64)
     """
-    return actual_detection_cost(
-        preds,
-        target,
-        points=HALF_TOTAL,
-        threshold=threshold,
-        num_classes=num_classes,
-        normalize=False,
-        average=average,
-        ignore_index=ignore_index,
-    )
+    return HalfTotalErrorRate(num_classes, average, ignore_index, threshold=threshold)(preds, target)
 
 
-def cost_of_trials_at(
-    by_class: Sequence[BinaryTrials], points: Sequence[OperatingPoint], thresholds: Sequence[Sequence[float]]
-) -> DetectionCost:
-    """Compute the costs of class i at point j with ``thresholds[i][j]``; NaN without targets or without non-targets."""
+@dataclass(eq=False, kw_only=True)
+class ActualDetectionCost(CostMeasure):
+    """The measure of `actual_detection_cost`."""
 
-    def at(row: Sequence[float]) -> Callable[[ErrorCounts], list[DetectionCost]]:
-        return lambda counts: [cost_at(counts, *pair) for pair in zip(points, row, strict=True)]
+    threshold: float | None = None
+    thresholds_in_use: list[list[float]] = field(init=False)
+    """The thresholds: one list for each class (a single list without classes), with one threshold per point."""
 
-    return _stacked(by_class, [at(row) for row in thresholds], len(points))
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        threshold = self.threshold
+        is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool) and threshold == threshold
+        if threshold is not None and not is_number:
+            raise ValueError(f"threshold must be a number or None, but got {threshold!r}.")
+        super().__post_init__()
+        of_points = [point.bayes_threshold if threshold is None else float(threshold) for point in self.points]
+        self.thresholds_in_use = [of_points] * self.detectors
+
+    def costs(self, trials: BinaryTrials) -> list[DetectionCost]:
+        """Return the cost at each operating point, at the threshold for the class."""
+        counts, thresholds = trials.errors(), self.thresholds_in_use[trials.label or 0]
+        return [cost_at(counts, *pair) for pair in zip(self.points, thresholds, strict=True)]
 
 
-def thresholds_at(points: Sequence[OperatingPoint], threshold: float | None) -> list[float]:
-    """Return ``threshold`` for each operating point or, if it is None, the Bayes threshold of the point."""
-    return [point.bayes_threshold if threshold is None else float(threshold) for point in points]
+@dataclass(eq=False, kw_only=True)
+class HalfTotalErrorRate(ActualDetectionCost):
+    """The measure of `half_total_error_rate`."""
 
+    points: Any = field(init=False, default=OperatingPoint(0.5))
+    normalize: bool = field(init=False, default=False)
 
-def check_threshold(threshold: float | None) -> None:
-    """Check that ``threshold`` is a number or None."""
-    is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool) and threshold == threshold
-    if threshold is not None and not is_number:
-        raise ValueError(f"threshold must be a number or None, but got {threshold!r}.")
+    limits = (0.0, 1.0)

@@ -1,6 +1,8 @@
 """Miss and false-alarm rates at every threshold, their convex hull, and summary measures of a detector."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import nan
 from typing import Literal, NamedTuple, overload
 
 from torch import Tensor
@@ -8,19 +10,18 @@ from torch import Tensor
 from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, as_points, min_cost_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import EqualError, error_crossing
 from mpcs_torch.functional.detection.errors import (
-    BinaryTrials,
     ErrorCounts,
     ErrorRates,
     area_under_roc,
     convex_hull,
     hull_vertices,
     observed_errors,
-    split_batch,
 )
-from mpcs_torch.functional.detection.llr_cost import min_cllr_from_hull
-from mpcs_torch.functional.inputs.checks import check_choice
+from mpcs_torch.functional.detection.llr_cost import MinCllr
+from mpcs_torch.functional.detection.trial_measure import BinaryTrials, ClassAverage, TrialMeasure
 
 CurveAverage = Literal["micro", "none"]
+Curves = ErrorRates | list[ErrorRates]
 
 
 @overload
@@ -77,10 +78,22 @@ def detection_curve(
         >>> curve.p_miss.tolist(), curve.p_fa.tolist()
         ([0.0, 0.0, 0.5, 1.0], [1.0, 0.5, 0.0, 0.0])
     """
-    check_choice("average", average, CurveAverage)  # the mean of curves is not a curve of any detector
-    by_class = split_batch(preds, target, num_classes, average, ignore_index)
-    curves = [curve_of_trials(trials) for trials in by_class]
-    return curves if num_classes is not None and average == "none" else curves[0]
+    return DetectionCurve(num_classes, average, ignore_index)(preds, target)
+
+
+@dataclass(eq=False)
+class DetectionCurve(TrialMeasure[Curves]):
+    """The measure of `detection_curve`."""
+
+    average: ClassAverage = "none"
+
+    averages = CurveAverage  # the mean of curves is not a curve of any detector
+    direction = None
+
+    def value(self, by_class: Sequence[BinaryTrials]) -> Curves:
+        """Return the curve of the detector, or a list with that of each class."""
+        curves = [curve_of_trials(trials) for trials in by_class]
+        return curves if len(curves) > 1 else curves[0]
 
 
 def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
@@ -106,8 +119,8 @@ def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
 def curve_of_trials(trials: BinaryTrials) -> ErrorRates:
     """Return the error rates at every threshold. If there are no targets or no non-targets, the rates are NaN."""
     if trials.missing is not None:
-        none = trials.labels.sum() * 0
-        return ErrorRates(trials.nan, trials.nan, trials.nan, none, none)
+        number, none = trials.scores.new_tensor(nan), trials.labels.sum() * 0
+        return ErrorRates(number, number, number, none, none)
     return trials.errors().rates()
 
 
@@ -157,7 +170,7 @@ def summary_from_counts(counts: ErrorCounts, area: Tensor, points: Sequence[Oper
         equal_error=error_crossing(hull.rates()),
         area=area,
         min_costs=[min_cost_from_counts(counts, vertices, point) for point in points],
-        min_cllr=min_cllr_from_hull(hull),
+        min_cllr=MinCllr().from_counts(hull),
         counts=counts,
         hull=hull,
     )

@@ -1,22 +1,15 @@
 """The equal error rate of scores, and of Gaussian score distributions."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.errors import (
-    BinaryTrials,
-    ClassAverage,
-    ErrorCounts,
-    ErrorRates,
-    average_classes,
-    convex_hull,
-    split_batch,
-    stack_classes,
-)
+from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, convex_hull
+from mpcs_torch.functional.detection.trial_measure import BinaryTrials, ClassAverage, ErrorStatistic
 from mpcs_torch.functional.inputs.checks import check_choice
 
 EqualErrorMethod = Literal["rocch", "interpolated", "nearest"]
@@ -80,18 +73,38 @@ def equal_error_rate(
         >>> [f"{equal_error_rate(scores, labels, method=m):.4f}" for m in ("rocch", "interpolated", "nearest")]
         ['0.3158', '0.4000', '0.3667']
     """
-    check_choice("method", method, EqualErrorMethod)
-    by_class = split_batch(preds, target, num_classes, average, ignore_index)
-    return average_classes(equal_error_of_trials(by_class, method).rate, num_classes, average)
+    return EqualErrorRate(num_classes, average, ignore_index, method=method)(preds, target)
 
 
-def equal_error_of_trials(by_class: Sequence[BinaryTrials], method: EqualErrorMethod) -> EqualError:
-    """Compute the equal error rates: (C,), or scalars for a single detector; NaN without targets or non-targets."""
-    values = [
-        equal_error_from_counts(trials.errors(), method) if trials.missing is None else EqualError(*[trials.nan] * 3)
-        for trials in by_class
-    ]
-    return EqualError(*(stack_classes(field) for field in zip(*values, strict=True)))
+@dataclass(eq=False, kw_only=True)
+class EqualErrorRate(ErrorStatistic):
+    """The measure of `equal_error_rate`."""
+
+    method: EqualErrorMethod = "rocch"
+
+    limits = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        """Check the settings."""
+        check_choice("method", self.method, EqualErrorMethod)
+        super().__post_init__()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of fields of `EqualError`."""
+        return (len(EqualError._fields),)
+
+    def from_counts(self, counts: ErrorCounts) -> Tensor:
+        """Return the fields of `EqualError`."""
+        return torch.stack(equal_error_from_counts(counts, self.method))
+
+    def details(self, by_class: Sequence[BinaryTrials]) -> EqualError:
+        """Return the rate and its thresholds: (C,), or scalars for a single detector."""
+        return EqualError(*super().details(by_class))
+
+    def value(self, by_class: Sequence[BinaryTrials]) -> Tensor:
+        """Return the rate."""
+        return self.averaged(self.details(by_class).rate)
 
 
 def equal_error_from_counts(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
@@ -109,9 +122,8 @@ def _nearest_threshold(counts: ErrorCounts, edge: Tensor) -> EqualError:
     """Choose the index in ``edge`` (2,) where miss and false-alarm rate differ less; return the mean of both rates."""
     gaps = (counts.misses[edge] * counts.nontargets - counts.false_alarms[edge] * counts.targets).abs()
     nearest = edge[int(gaps[1] < gaps[0])]
-    rate = (
-        counts.misses[nearest].double() / counts.targets + counts.false_alarms[nearest].double() / counts.nontargets
-    ) / 2
+    rates = counts.rates()
+    rate = (rates.p_miss[nearest] + rates.p_fa[nearest]) / 2
     below = torch.where(nearest > 0, counts.thresholds[nearest - 1], -inf)
     return EqualError(rate, below, counts.thresholds[nearest])
 

@@ -4,21 +4,14 @@ Errors are counted in whole numbers, so that comparisons of rates are exact; the
 """
 
 import warnings
-from collections.abc import Callable, Sequence
-from math import inf, nan
-from typing import Literal, NamedTuple
+from math import inf
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensors, detached
-from mpcs_torch.functional.inputs.checks import (
-    check_choice,
-    check_num_classes,
-    check_scores,
-    check_trials,
-    widest_float,
-)
+from mpcs_torch.functional.inputs.checks import check_scores, check_trials
 from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 
 
@@ -200,7 +193,6 @@ def _is_on_edge(x0: int, y0: int, x1: int, y1: int, x2: int, y2: int) -> bool:
     return (x0 - x1) * (y2 - y1) <= (x1 - x2) * (y1 - y0)
 
 
-ClassAverage = Literal["macro", "micro", "none"]
 IGNORED = -1
 """The label of ignored samples."""
 
@@ -243,94 +235,3 @@ def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ig
     is_valid = ~in_range.outside() if counted is None else counted & ~in_range.outside()
     compact = torch.where(is_valid, labels, IGNORED).to(torch.int8 if n_labels < 128 else torch.int32)
     return TrialBatch(scores, compact, faults)
-
-
-class BinaryTrials(NamedTuple):
-    """The scores and labels of one detector: of targets, of one class against the rest, or of all classes pooled."""
-
-    name: str
-    """The end of error messages: " of class c", or empty."""
-    scores: Tensor
-    """The scores: (M,), float64."""
-    labels: Tensor
-    """The mask of targets: (M,), bool."""
-
-    @property
-    def missing(self) -> str | None:
-        """The missing kind of trial: "targets", "non-targets", or None if both occur."""
-        return missing_kind(self.labels)
-
-    @property
-    def nan(self) -> Tensor:
-        """NaN as a float64 scalar: the value of a statistic if targets or non-targets are missing."""
-        return self.scores.new_tensor(nan)
-
-    def errors(self) -> ErrorCounts:
-        """Count the errors at each threshold; warn if the scores seem to be reversed."""
-        counts = count_errors(self.scores, self.labels)
-        warn_if_reversed(area_under_roc(counts), counts, self.name)
-        return counts
-
-
-def check_split(num_classes: int | None, average: str) -> None:
-    """Check that ``num_classes`` is None or at least 2, and that ``average`` is known."""
-    if num_classes is not None:
-        check_num_classes(num_classes)
-    check_choice("average", average, ClassAverage)
-
-
-def split_batch(
-    preds: Tensor, target: Tensor, num_classes: int | None, average: ClassAverage, ignore_index: int | None
-) -> list[BinaryTrials]:
-    """Check scores (N, ...) or (N, C, ...) and labels (N, ...), and split them into detectors (see `split_trials`)."""
-    check_split(num_classes, average)
-    batch = flatten_trials(detached(preds), target, num_classes=num_classes, ignore_index=ignore_index)
-    raise_first(batch.faults)
-    by_class = split_trials(batch.scores, batch.labels, num_classes, average)
-    for trials in by_class:
-        check_both_occur(trials.labels, trials.name)
-    return by_class
-
-
-def split_trials(scores: Tensor, labels: Tensor, num_classes: int | None, average: ClassAverage) -> list[BinaryTrials]:
-    """Drop ignored samples, and split scores and labels into one detector per class (or one for all)."""
-    if widest_float(scores.device) != torch.float64:
-        scores, labels = scores.cpu(), labels.cpu()
-    counted = labels != IGNORED
-    if not counted.all():
-        scores, labels = scores[counted], labels[counted]
-    scores = scores.double()
-    if num_classes is None:
-        return [BinaryTrials("", scores, labels == 1)]
-    is_class = labels.unsqueeze(1) == torch.arange(num_classes, device=labels.device)
-    if average == "micro":
-        return [BinaryTrials("", scores.flatten(), is_class.flatten())]
-    return [BinaryTrials(f" of class {label}", scores[:, label], is_class[:, label]) for label in range(num_classes)]
-
-
-def stack_classes(values: Sequence[Tensor]) -> Tensor:
-    """Stack the values of several classes along a new last dimension; return a single value unchanged."""
-    return torch.stack(list(values), dim=-1) if len(values) > 1 else values[0]
-
-
-def class_values(by_class: Sequence[BinaryTrials], statistic: Callable[[BinaryTrials], Tensor]) -> Tensor:
-    """Compute ``statistic`` (...) of each detector: (..., C), or (...) for one; NaN without targets or non-targets."""
-    return stack_classes([statistic(trials) if trials.missing is None else trials.nan for trials in by_class])
-
-
-def average_classes(values: Tensor, num_classes: int | None, average: ClassAverage) -> Tensor:
-    """Return the mean of ``values`` (..., C) over classes if ``average`` is "macro"; else ``values`` unchanged."""
-    return values.mean(dim=-1) if num_classes is not None and average == "macro" else values
-
-
-def value_of_batch(
-    statistic: Callable[[BinaryTrials], Tensor],
-    preds: Tensor,
-    target: Tensor,
-    num_classes: int | None,
-    average: ClassAverage,
-    ignore_index: int | None,
-) -> Tensor:
-    """Validate a batch, and return ``statistic`` for each class, or its mean over the classes."""
-    by_class = split_batch(preds, target, num_classes, average, ignore_index)
-    return average_classes(class_values(by_class, statistic), num_classes, average)

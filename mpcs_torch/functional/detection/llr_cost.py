@@ -6,13 +6,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.errors import (
+from mpcs_torch.functional.detection.errors import ErrorCounts, convex_hull, observed_errors
+from mpcs_torch.functional.detection.trial_measure import (
     BinaryTrials,
     ClassAverage,
-    ErrorCounts,
-    convex_hull,
-    observed_errors,
-    value_of_batch,
+    DetectorStatistic,
+    ErrorStatistic,
 )
 from mpcs_torch.functional.inputs.checks import check_by_class, check_priors
 from mpcs_torch.functional.inputs.probabilities import unlabelled_samples
@@ -94,7 +93,7 @@ def cllr(
         >>> cllr(torch.tensor([2.0, -2.0, 800.0]), torch.tensor([1, 0, 1]))
         tensor(0.1373, dtype=torch.float64)
     """
-    return value_of_batch(cllr_of_trials, preds, target, num_classes, average, ignore_index)
+    return Cllr(num_classes, average, ignore_index)(preds, target)
 
 
 def min_cllr(
@@ -117,18 +116,32 @@ def min_cllr(
         >>> min_cllr(torch.tensor([20.0, 10.0, 15.0, 30.0]), torch.tensor([1, 0, 0, 1]))
         tensor(0., dtype=torch.float64)
     """
-    return value_of_batch(min_cllr_of_trials, preds, target, num_classes, average, ignore_index)
+    return MinCllr(num_classes, average, ignore_index)(preds, target)
 
 
-def cllr_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute `cllr` from the scores and labels of one detector."""
-    trials.errors()  # warns if the scores seem to be reversed
-    return cllr_from_scores(trials.scores, trials.labels)
+class Cllr(DetectorStatistic):
+    """The measure of `cllr`."""
+
+    def statistics(self, trials: BinaryTrials) -> Tensor:
+        """Return the cost."""
+        trials.errors()  # warns if the scores seem to be reversed
+        return cllr_from_scores(trials.scores, trials.labels)
 
 
-def min_cllr_of_trials(trials: BinaryTrials) -> Tensor:
-    """Compute `min_cllr` from the scores and labels of one detector."""
-    return min_cllr_from_hull(convex_hull(trials.errors()))
+class MinCllr(ErrorStatistic):
+    """The measure of `min_cllr`."""
+
+    limits = (0.0, 1.0)
+
+    def from_counts(self, counts: ErrorCounts) -> Tensor:
+        """Return the minimum cost."""
+        rates = convex_hull(counts).rates()
+        targets, nontargets = rates.p_miss.diff(), -rates.p_fa.diff()
+        ratio = targets.log() - nontargets.log()
+        terms = torch.where(targets > 0, targets * softplus(-ratio), 0.0) + torch.where(
+            nontargets > 0, nontargets * softplus(ratio), 0.0
+        )
+        return terms.sum() / (2 * log(2))
 
 
 def cllr_from_scores(scores: Tensor, labels: Tensor) -> Tensor:
@@ -139,17 +152,6 @@ def cllr_from_scores(scores: Tensor, labels: Tensor) -> Tensor:
 def cllr_from_means(targets: Tensor, nontargets: Tensor) -> Tensor:
     """Return `cllr` in bits from two means in nats: log(1 + e^-s) over targets, and log(1 + e^s) over non-targets."""
     return (targets + nontargets) / (2 * log(2))
-
-
-def min_cllr_from_hull(hull: ErrorCounts) -> Tensor:
-    """Compute the minimum of `cllr` from the convex hull of the error counts."""
-    rates = hull.rates()
-    targets, nontargets = rates.p_miss.diff(), -rates.p_fa.diff()
-    ratio = targets.log() - nontargets.log()
-    terms = torch.where(targets > 0, targets * softplus(-ratio), 0.0) + torch.where(
-        nontargets > 0, nontargets * softplus(ratio), 0.0
-    )
-    return terms.sum() / (2 * log(2))
 
 
 def softplus(x: Tensor) -> Tensor:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_num_classes
+from mpcs_torch.functional.inputs.probabilities import sample_rules
 from mpcs_torch.functional.measure import Direction
 
 
@@ -51,6 +52,11 @@ class RocArea:
     def __post_init__(self) -> None:
         """Check the number of classes."""
         check_num_classes(self.num_classes)
+
+    @property
+    def value_rules(self) -> Sequence[str]:
+        """The beginnings of the error messages about invalid values."""
+        return sample_rules(self.num_classes, scale="probs")
 
     def rows(self, probs: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RankedRows:
         """Return what to keep of rows with probabilities (N, C), labels (N,) and weights (N,)."""

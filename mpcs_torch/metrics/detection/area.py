@@ -2,20 +2,21 @@
 
 from typing import Any
 
-from torch import Tensor
-
-from mpcs_torch.functional.detection import area as kernel
-from mpcs_torch.functional.detection.errors import BinaryTrials, ClassAverage, ErrorRates
-from mpcs_torch.metrics.detection.base import PlainDetectionMetric, ScalarDetectionMetric
+from mpcs_torch.functional.detection import area as measures
+from mpcs_torch.functional.detection.trial_measure import ClassAverage
+from mpcs_torch.metrics.detection.base import PlainTrialMetric, TrialMetric
 
 
-def _draw_roc(curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
-    from mpcs_torch.plots.detection import roc_curves
+class _RocMetric(TrialMetric):
+    """The base of metrics whose figures show ROC curves."""
 
-    return roc_curves(dict(zip(names, curves.values(), strict=True)), title, on=on)
+    def _draw_curves(self, systems: Any, marks: Any, title: str, on: Any) -> Any:  # noqa: ARG002  # marks no points
+        from mpcs_torch.plots.detection import roc_curves
+
+        return roc_curves(systems, title, on=on)
 
 
-class PartialAUC(ScalarDetectionMetric):
+class PartialAUC(_RocMetric):
     """Compute the standardised area under the ROC up to a false-alarm rate; higher is better, 0.5 is chance.
 
     Arguments are those of `mpcs_torch.functional.partial_auc`; for ``validate_args`` and errors see `EqualErrorRate`.
@@ -27,9 +28,7 @@ class PartialAUC(ScalarDetectionMetric):
         tensor(1., dtype=torch.float64)
     """
 
-    higher_is_better = True
-    plot_upper_bound = 1.0
-    _draw_curves = staticmethod(_draw_roc)
+    of = measures.PartialAUC
 
     def __init__(
         self,
@@ -41,15 +40,10 @@ class PartialAUC(ScalarDetectionMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        kernel.check_max_p_fa(max_p_fa)
-        super().__init__(locals())
-
-    def statistic(self, trials: BinaryTrials) -> Tensor:
-        """Return the area under the ROC of one detector."""
-        return kernel.partial_auc_from_counts(trials.errors(), self.max_p_fa)
+        super().__init__(self.of(num_classes, average, ignore_index, max_p_fa=max_p_fa), validate_args, kwargs)
 
 
-class MissAtFalseAlarm(ScalarDetectionMetric):
+class MissAtFalseAlarm(TrialMetric):
     """Compute the minimum miss rate at a false-alarm rate of at most ``p_fa``, in [0, 1]; lower is better.
 
     The threshold is chosen on the same scores. The other arguments and the errors are those of `EqualErrorRate`,
@@ -62,7 +56,7 @@ class MissAtFalseAlarm(ScalarDetectionMetric):
         tensor(0., dtype=torch.float64)
     """
 
-    plot_upper_bound = 1.0
+    of = measures.MissAtFalseAlarm
 
     def __init__(
         self,
@@ -74,15 +68,10 @@ class MissAtFalseAlarm(ScalarDetectionMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        kernel.check_rate("p_fa", p_fa)
-        super().__init__(locals())
-
-    def statistic(self, trials: BinaryTrials) -> Tensor:
-        """Return the miss rate of one detector."""
-        return kernel.min_miss_rate(trials, self.p_fa)
+        super().__init__(self.of(num_classes, average, ignore_index, p_fa=p_fa), validate_args, kwargs)
 
 
-class FalseAlarmAtMiss(ScalarDetectionMetric):
+class FalseAlarmAtMiss(TrialMetric):
     """Compute the minimum false-alarm rate at a miss rate of at most ``p_miss``, in [0, 1]; lower is better.
 
     The threshold is chosen on the same scores. The other arguments and the errors are those of `EqualErrorRate`,
@@ -95,7 +84,7 @@ class FalseAlarmAtMiss(ScalarDetectionMetric):
         tensor(1., dtype=torch.float64)
     """
 
-    plot_upper_bound = 1.0
+    of = measures.FalseAlarmAtMiss
 
     def __init__(
         self,
@@ -107,15 +96,10 @@ class FalseAlarmAtMiss(ScalarDetectionMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        kernel.check_rate("p_miss", p_miss)
-        super().__init__(locals())
-
-    def statistic(self, trials: BinaryTrials) -> Tensor:
-        """Return the false-alarm rate of one detector."""
-        return kernel.min_false_alarm_rate(trials, self.p_miss)
+        super().__init__(self.of(num_classes, average, ignore_index, p_miss=p_miss), validate_args, kwargs)
 
 
-class PrecisionRecallBreakEven(PlainDetectionMetric):
+class PrecisionRecallBreakEven(PlainTrialMetric):
     """Compute the number of misses at the threshold that gives as many false alarms; lower is better.
 
     References are those of `mpcs_torch.functional.precision_recall_break_even`. Arguments and errors are those of
@@ -128,10 +112,10 @@ class PrecisionRecallBreakEven(PlainDetectionMetric):
         tensor(0.5000, dtype=torch.float64)
     """
 
-    statistic = staticmethod(kernel.break_even_of_trials)
+    of = measures.PrecisionRecallBreakEven
 
 
-class HMeasure(PlainDetectionMetric):
+class HMeasure(_RocMetric, PlainTrialMetric):
     """Compute the H-measure, in [0, 1]; higher is better: 1 is perfect, 0 is as bad as ignoring the scores.
 
     The equation and references are those of `mpcs_torch.functional.h_measure`. Arguments and errors are those of
@@ -144,7 +128,4 @@ class HMeasure(PlainDetectionMetric):
         tensor(0.5000, dtype=torch.float64)
     """
 
-    higher_is_better = True
-    plot_upper_bound = 1.0
-    _draw_curves = staticmethod(_draw_roc)
-    statistic = staticmethod(kernel.h_measure_of_trials)
+    of = measures.HMeasure

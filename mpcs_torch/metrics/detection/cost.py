@@ -1,47 +1,36 @@
 """MinDetectionCost, ActualDetectionCost and HalfTotalErrorRate: the costs of a detector's errors."""
 
-from abc import abstractmethod
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.detection import cost as kernel
-from mpcs_torch.functional.detection.cost import OperatingPoint, at_least_one_point
-from mpcs_torch.functional.detection.errors import ClassAverage, ErrorRates
-from mpcs_torch.metrics.detection.base import DetectionMetric, Rates
+from mpcs_torch.functional.detection import cost as measures
+from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint
+from mpcs_torch.functional.detection.trial_measure import ClassAverage, TrialMeasure
+from mpcs_torch.metrics.detection.base import Rates, TrialMetric
 from mpcs_torch.metrics.detection.equal_error_rate import EqualErrorRate
 
 
-class CostMetric(DetectionMetric):
+class _CostMetric(TrialMetric):
     """The base of detection costs at one or several operating points."""
 
-    points: tuple[OperatingPoint, ...]
-    __jit_ignored_attributes__: ClassVar[list[str]] = [*DetectionMetric.__jit_ignored_attributes__, "points"]
+    measure: measures.CostMeasure
+    _mark: str
+    """The legend of the point on a curve; ``{}`` stands for the label of the operating point."""
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        """Initialize from the ``locals()`` of a constructor, and store ``points`` as a tuple."""
-        super().__init__({**arguments, "points": at_least_one_point(arguments["points"])})
-
-    def compute(self) -> Tensor:
-        """Return the costs for P points, float64: (P,) or, with ``average="none"``, (P, C); no axis P if P is 1."""
-        details = self.details()
-        return self.averaged(details.normalized if self.normalize else details.cost)
-
-    @abstractmethod
-    def details(self) -> kernel.DetectionCost:
+    def details(self) -> DetectionCost:
         """Return costs, error rates and thresholds for P points: (P,) or, by class, (P, C); no axis P if P is 1."""
+        return self.measure.details(self.binary_trials())
 
-    def _marks(self, curves: dict[int, ErrorRates]) -> dict[str, list[Rates]]:
+    def _marks(self, labels: Sequence[int]) -> dict[str, list[Rates]]:
         details = self.details()
         p_fa, p_miss = (rates.reshape(len(self.points), -1).tolist() for rates in (details.p_fa, details.p_miss))
         return {
-            self._mark_label(point): [(p_fa[place][label], p_miss[place][label]) for label in curves]
+            self._mark.format(point.label()): [(p_fa[place][label], p_miss[place][label]) for label in labels]
             for place, point in enumerate(self.points)
         }
-
-    def _mark_label(self, point: OperatingPoint) -> str:
-        return f"at the threshold, {point.label()}"
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw as `SumMetric.plot` does; with ``val``, draw one line for each operating point and class."""
@@ -54,7 +43,7 @@ def _flat(values: Tensor) -> Tensor:
     return values.flatten() if values.ndim > 1 else values
 
 
-class MinDetectionCost(CostMetric):
+class MinDetectionCost(_CostMetric):
     """Compute the minimum detection cost over all thresholds, for each operating point; lower is better.
 
     The threshold is the middle of an interval of optimal thresholds. Of several such intervals, the widest bounded
@@ -78,6 +67,9 @@ class MinDetectionCost(CostMetric):
         tensor([0.6500, 0.6500], dtype=torch.float64)
     """
 
+    of = measures.MinDetectionCost
+    _mark = "minimum cost, {}"
+
     def __init__(
         self,
         points: OperatingPoint | Sequence[OperatingPoint],
@@ -89,28 +81,18 @@ class MinDetectionCost(CostMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(locals())
-
-    def details(self) -> kernel.DetectionCost:
-        """Return costs, error rates and thresholds for P points: (P,) or, by class, (P, C); no axis P if P is 1."""
-        return kernel.min_cost_of_trials(self.binary_trials(), self.points)
-
-    def _mark_label(self, point: OperatingPoint) -> str:
-        return f"minimum cost, {point.label()}"
+        measure = self.of(num_classes, average, ignore_index, points=points, normalize=normalize)
+        super().__init__(measure, validate_args, kwargs)
 
     def thresholds(self) -> Tensor:
         """Return the thresholds with the minimum costs, in the shapes of `details`."""
         return self.details().threshold
 
 
-class _ThresholdCost(CostMetric):
+class _ThresholdCost(_CostMetric):
     """The base of costs at thresholds that do not depend on the evaluated scores."""
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        kernel.check_threshold(arguments["threshold"])
-        super().__init__(arguments)
-        self.thresholds_in_use = [kernel.thresholds_at(self.points, self.threshold)] * self._thresholds_per_point()
-        """The thresholds: one list for each class (a single list without classes), with one threshold per point."""
+    measure: measures.ActualDetectionCost
 
     def threshold_from(self, source: MinDetectionCost | EqualErrorRate) -> None:
         """Use the thresholds that ``source`` chooses on its batches so far; the batches of all processes count.
@@ -125,30 +107,25 @@ class _ThresholdCost(CostMetric):
         """
         if not isinstance(source, MinDetectionCost | EqualErrorRate):
             raise ValueError(f"source must be a MinDetectionCost or an EqualErrorRate, but got {source!r}.")
-        if (self.num_classes, self.is_by_class) != (source.num_classes, source.is_by_class):
-            raise ValueError(f"source must have {_class_pair(self)}, but has {_class_pair(source)}.")
-        if isinstance(source, MinDetectionCost) and source.points != self.points:
+        ours, theirs = self.measure, source.measure
+        if (ours.num_classes, ours.detectors) != (theirs.num_classes, theirs.detectors):
+            raise ValueError(f"source must have {_class_pair(ours)}, but has {_class_pair(theirs)}.")
+        if isinstance(source, MinDetectionCost) and source.points != ours.points:
             raise ValueError(
-                f"source must have the operating points {list(self.points)}, but has {list(source.points)}."
+                f"source must have the operating points {list(ours.points)}, but has {list(source.points)}."
             )
-        learned = source.thresholds().reshape(-1, self._thresholds_per_point())
+        learned = source.thresholds().reshape(-1, ours.detectors)
         if learned.isnan().any():
             raise ValueError("source must have seen targets and non-targets, but has no threshold.")
-        self.thresholds_in_use = learned.expand(len(self.points), -1).T.tolist()
+        self.measure = copy(ours)  # copies of this metric, such as clones, keep their thresholds
+        self.measure.thresholds_in_use = learned.expand(len(ours.points), -1).T.tolist()
         self._computed = None
 
-    def details(self) -> kernel.DetectionCost:
-        """Return costs, error rates and thresholds for P points: (P,) or, by class, (P, C); no axis P if P is 1."""
-        return kernel.cost_of_trials_at(self.binary_trials(), self.points, self.thresholds_in_use)
 
-    def _thresholds_per_point(self) -> int:
-        return int(self.num_classes) if self.is_by_class else 1
-
-
-def _class_pair(metric: DetectionMetric) -> str:
-    if metric.num_classes is None:
+def _class_pair(measure: TrialMeasure[Any]) -> str:
+    if measure.num_classes is None:
         return "no classes"
-    return f"{metric.num_classes} classes{'' if metric.is_by_class else ' (micro)'}"
+    return f"{measure.num_classes} classes{'' if measure.detectors > 1 else ' (micro)'}"
 
 
 class ActualDetectionCost(_ThresholdCost):
@@ -172,6 +149,9 @@ class ActualDetectionCost(_ThresholdCost):
         tensor(1., dtype=torch.float64)
     """
 
+    of = measures.ActualDetectionCost
+    _mark = "at the threshold, {}"
+
     def __init__(
         self,
         points: OperatingPoint | Sequence[OperatingPoint],
@@ -184,7 +164,8 @@ class ActualDetectionCost(_ThresholdCost):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__(locals())
+        measure = self.of(num_classes, average, ignore_index, points=points, normalize=normalize, threshold=threshold)
+        super().__init__(measure, validate_args, kwargs)
 
 
 class HalfTotalErrorRate(_ThresholdCost):
@@ -203,7 +184,8 @@ class HalfTotalErrorRate(_ThresholdCost):
         tensor(0.2500, dtype=torch.float64)
     """
 
-    plot_upper_bound = 1.0
+    of = measures.HalfTotalErrorRate
+    _mark = "at the threshold"  # the costs of the operating point are part of the definition
 
     def __init__(
         self,
@@ -215,7 +197,4 @@ class HalfTotalErrorRate(_ThresholdCost):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        super().__init__({**locals(), "points": kernel.HALF_TOTAL, "normalize": False})
-
-    def _mark_label(self, point: OperatingPoint) -> str:  # noqa: ARG002  # its costs are part of the definition
-        return "at the threshold"
+        super().__init__(self.of(num_classes, average, ignore_index, threshold=threshold), validate_args, kwargs)

@@ -5,15 +5,13 @@ from typing import Any
 from torch import Tensor
 from torchmetrics.utilities.plot import plot_curve
 
-from mpcs_torch.functional.detection.curve import CurveAverage, curve_of_trials
+from mpcs_torch.functional.detection import curve as measures
+from mpcs_torch.functional.detection.curve import CurveAverage, Curves
 from mpcs_torch.functional.detection.errors import ErrorRates
-from mpcs_torch.functional.inputs.checks import check_choice
-from mpcs_torch.metrics.detection.base import DetectionMetric
-
-Curves = ErrorRates | list[ErrorRates]
+from mpcs_torch.metrics.detection.base import TrialMetric
 
 
-class DetectionCurve(DetectionMetric):
+class DetectionCurve(TrialMetric):
     """Compute the miss rate and the false-alarm rate at every threshold, in [0, 1]; lower is better.
 
     Arguments are those of `mpcs_torch.functional.detection_curve`; for ``validate_args`` and errors see
@@ -30,7 +28,7 @@ class DetectionCurve(DetectionMetric):
         ([0.0, 0.0, 0.5, 1.0], [1.0, 0.5, 0.0, 0.0])
     """
 
-    higher_is_better = None
+    of = measures.DetectionCurve
 
     def __init__(
         self,
@@ -41,13 +39,12 @@ class DetectionCurve(DetectionMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_choice("average", average, CurveAverage)
-        super().__init__(locals())
+        super().__init__(self.of(num_classes, average, ignore_index), validate_args, kwargs)
 
     def compute(self) -> Curves:
         """Return the `ErrorRates` at all thresholds, or, if evaluated by class, a list with those of each class."""
-        curves = [curve_of_trials(trials) for trials in self.binary_trials()]
-        return curves if self.is_by_class else curves[0]
+        curves: Curves = self.measure.value(self.binary_trials())
+        return curves
 
     def plot(self, val: Curves | None = None, ax: Any = None) -> Any:
         """Draw the DET curve of all samples so far; with ``val``, draw its miss rates against false-alarm rates."""

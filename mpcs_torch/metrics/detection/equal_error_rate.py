@@ -1,16 +1,18 @@
 """EqualErrorRate: the rate at which misses are as frequent as false alarms."""
 
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor
 
-from mpcs_torch.functional.detection.equal_error_rate import EqualError, EqualErrorMethod, equal_error_of_trials
-from mpcs_torch.functional.detection.errors import ClassAverage, midpoint
-from mpcs_torch.functional.inputs.checks import check_choice
-from mpcs_torch.metrics.detection.base import DetectionMetric
+from mpcs_torch.functional.detection import equal_error_rate as measures
+from mpcs_torch.functional.detection.equal_error_rate import EqualError, EqualErrorMethod
+from mpcs_torch.functional.detection.errors import midpoint
+from mpcs_torch.functional.detection.trial_measure import ClassAverage
+from mpcs_torch.metrics.detection.base import TrialMetric
 
 
-class EqualErrorRate(DetectionMetric):
+class EqualErrorRate(TrialMetric):
     """Compute the rate at which misses and false alarms are equally frequent, in [0, 1]; lower is better.
 
     Methods, references and the other arguments are those of `mpcs_torch.functional.equal_error_rate`. All scores are
@@ -36,7 +38,8 @@ class EqualErrorRate(DetectionMetric):
         (tensor(0.2500, dtype=torch.float64), tensor(0.3500, dtype=torch.float64))
     """
 
-    plot_upper_bound = 1.0
+    of = measures.EqualErrorRate
+    measure: measures.EqualErrorRate
 
     def __init__(
         self,
@@ -48,21 +51,16 @@ class EqualErrorRate(DetectionMetric):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        check_choice("method", method, EqualErrorMethod)
-        super().__init__(locals())
-
-    def compute(self) -> Tensor:
-        """Return the rate, float64: a scalar, or (C,) with ``average="none"``."""
-        return self.averaged(self.details().rate)
+        super().__init__(self.of(num_classes, average, ignore_index, method=method), validate_args, kwargs)
 
     def details(self) -> EqualError:
         """Return the rate and the thresholds just below and above it: scalars, or (C,) if evaluated by class."""
-        return equal_error_of_trials(self.binary_trials(), self.method)
+        return self.measure.details(self.binary_trials())
 
     def thresholds(self) -> Tensor:
         """Return the middle of the interval of thresholds where the two rates differ least, whatever ``method`` is.
 
         The result is a scalar, or (C,) if evaluated by class.
         """
-        nearest = equal_error_of_trials(self.binary_trials(), "nearest")
+        nearest = replace(self.measure, method="nearest").details(self.binary_trials())
         return midpoint(nearest.low, nearest.high)

@@ -2,18 +2,17 @@
 
 from typing import Any
 
-from mpcs_torch.functional.detection.errors import ErrorRates
-from mpcs_torch.functional.detection.llr_cost import cllr_of_trials, min_cllr_of_trials
-from mpcs_torch.metrics.detection.base import PlainDetectionMetric
+from mpcs_torch.functional.detection import llr_cost as measures
+from mpcs_torch.metrics.detection.base import PlainTrialMetric
 
 
-class _LikelihoodRatioCost(PlainDetectionMetric):
+class _LikelihoodRatioCost(PlainTrialMetric):
     """The base of costs that average over operating points; their figures show the cost at each operating point."""
 
-    def _draw_curves(self, curves: dict[int, ErrorRates], names: list[str], title: str, on: Any) -> Any:
+    def _draw_curves(self, systems: Any, marks: Any, title: str, on: Any) -> Any:  # noqa: ARG002  # marks no points
         from mpcs_torch.plots.detection import bayes_error_curves
 
-        return bayes_error_curves(dict(zip(names, curves.values(), strict=True)), title, on=on)
+        return bayes_error_curves(systems, title, on=on)
 
 
 class Cllr(_LikelihoodRatioCost):
@@ -29,7 +28,7 @@ class Cllr(_LikelihoodRatioCost):
         tensor(0.1373, dtype=torch.float64)
     """
 
-    statistic = staticmethod(cllr_of_trials)
+    of = measures.Cllr
 
 
 class MinCllr(_LikelihoodRatioCost):
@@ -45,5 +44,4 @@ class MinCllr(_LikelihoodRatioCost):
         tensor(0., dtype=torch.float64)
     """
 
-    plot_upper_bound = 1.0
-    statistic = staticmethod(min_cllr_of_trials)
+    of = measures.MinCllr
