@@ -11,7 +11,6 @@ from torch import Tensor
 
 from mpcs_torch.evaluation.equal_error_ends import combined, equal_error_ends
 from mpcs_torch.evaluation.fixed_thresholds import (
-    EVEN,
     FixedThreshold,
     bayes_thresholds,
     limiting_thresholds,
@@ -25,7 +24,7 @@ from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoin
 from mpcs_torch.functional.comparison.means import Interval, Mean, error_mean, estimate_mean
 from mpcs_torch.functional.comparison.significance import ComparedBy
 from mpcs_torch.functional.detection.area import HMeasure, PartialAUC, PrecisionRecallBreakEven
-from mpcs_torch.functional.detection.cost import cost_at
+from mpcs_torch.functional.detection.cost import EVEN, cost_at
 from mpcs_torch.functional.detection.curve import summary_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts
 from mpcs_torch.functional.detection.errors import area_under_roc, count_errors, midpoint, misranked_shares

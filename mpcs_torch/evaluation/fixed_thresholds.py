@@ -8,13 +8,11 @@ from torch import Tensor
 
 from mpcs_torch.functional import DetectionCost, OperatingPoint
 from mpcs_torch.functional.detection.area import check_rate, lowest_false_alarm, lowest_miss
-from mpcs_torch.functional.detection.cost import min_cost_from_counts
+from mpcs_torch.functional.detection.cost import EVEN, min_cost_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts
 from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, count_errors, hull_vertices, midpoint
 
 Shown = Literal["cost", "half total error rate", "miss rate", "false-alarm rate"]
-EVEN = OperatingPoint(0.5)
-"""The operating point whose raw cost is the half total error rate, the mean of both error rates."""
 
 
 class FixedThreshold(NamedTuple):

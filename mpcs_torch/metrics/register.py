@@ -17,7 +17,6 @@ from torch import Tensor
 from torch.nn import Module
 
 from mpcs_torch.errors import did_you_mean, quoted
-from mpcs_torch.functional import OperatingPoint
 from mpcs_torch.functional.concern.coverage import Coverage, SelectiveAccuracy
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.concern.expected_concern import ExpectedConcern, RowCost
@@ -349,7 +348,6 @@ _in_bins = partial(
     settings={"cells": 20_000},
     no_interval="it is computed from bins of probabilities, which leaving out rows would make noisier",
 )
-_EVEN = OperatingPoint(0.5)
 
 
 def _soft(name: str, beta: float, what: str) -> list[MetricEntry]:
@@ -659,13 +657,13 @@ ENTRIES: tuple[MetricEntry, ...] = (
         "min_detection_cost",
         cost.MinDetectionCost,
         computes="minimum detection cost over all thresholds",
-        settings={"points": _EVEN},
+        settings={"points": cost.EVEN},
     ),
     _trials(
         "actual_detection_cost",
         cost.ActualDetectionCost,
         computes="detection cost at the Bayes threshold",
-        settings={"points": _EVEN},
+        settings={"points": cost.EVEN},
     ),
     _trials(
         "half_total_error_rate",

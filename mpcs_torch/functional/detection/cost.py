@@ -57,6 +57,10 @@ class OperatingPoint(NamedTuple):
         return log(false_alarm) - log(miss)
 
 
+EVEN = OperatingPoint(0.5)
+"""The operating point whose raw cost is the half total error rate, the mean of both error rates."""
+
+
 def as_points(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[OperatingPoint, ...]:
     """Validate one operating point or a sequence of them, and return a tuple."""
     several = isinstance(points, Sequence) and not isinstance(points, OperatingPoint)
@@ -308,7 +312,7 @@ class ActualDetectionCost(CostMeasure):
 class HalfTotalErrorRate(ActualDetectionCost):
     """The measure of `half_total_error_rate`."""
 
-    points: Any = field(init=False, default=OperatingPoint(0.5))
+    points: Any = field(init=False, default=EVEN)
     normalize: bool = field(init=False, default=False)
 
     limits = (0.0, 1.0)

@@ -109,23 +109,18 @@ class EqualErrorRate(ErrorStatistic):
 
 def equal_error_from_counts(counts: ErrorCounts, method: EqualErrorMethod) -> EqualError:
     """Compute the equal error rate from error counts."""
-    if method == "rocch":
-        return error_crossing(convex_hull(counts).rates())
-    after = int((counts.misses * counts.nontargets >= counts.false_alarms * counts.targets).int().argmax())
     if method == "nearest":
-        return _nearest_threshold(counts, counts.misses.new_tensor([after - 1, after]))
-    # The ends of the curve are kept, because their counts are the denominators of the rates.
-    return error_crossing(counts.at(counts.misses.new_tensor([0, after - 1, after, -1])).rates())
+        return _nearest_threshold(counts)
+    return error_crossing((convex_hull(counts) if method == "rocch" else counts).rates())
 
 
-def _nearest_threshold(counts: ErrorCounts, edge: Tensor) -> EqualError:
-    """Choose the index in ``edge`` (2,) where miss and false-alarm rate differ less; return the mean of both rates."""
-    gaps = (counts.misses[edge] * counts.nontargets - counts.false_alarms[edge] * counts.targets).abs()
-    nearest = edge[int(gaps[1] < gaps[0])]
-    rates = counts.rates()
-    rate = (rates.p_miss[nearest] + rates.p_fa[nearest]) / 2
+def _nearest_threshold(counts: ErrorCounts) -> EqualError:
+    """Return the mean of both rates at the lowest threshold where they differ least."""
+    gaps = (counts.misses * counts.nontargets - counts.false_alarms * counts.targets).abs()
+    nearest = gaps.argmin()  # PyTorch documents that the first of several minima is returned
     below = torch.where(nearest > 0, counts.thresholds[nearest - 1], -inf)
-    return EqualError(rate, below, counts.thresholds[nearest])
+    rates = counts.rates()
+    return EqualError((rates.p_miss[nearest] + rates.p_fa[nearest]) / 2, below, counts.thresholds[nearest])
 
 
 def error_crossing(curve: ErrorRates | ErrorCounts) -> EqualError:

@@ -13,6 +13,7 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.arrays import as_tensors, detached
 from mpcs_torch.functional.inputs.checks import check_scores, check_trials
 from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
+from mpcs_torch.functional.inputs.labels import flatten_labels, label_rule
 
 
 class ReversedScoresWarning(UserWarning):
@@ -116,11 +117,9 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     if not preds.is_floating_point() or preds.ndim != 1:
         raise ValueError(f"preds must be floating point scores (N,), but got {preds.dtype} {tuple(preds.shape)}.")
     check_trials(preds, target)
-    faults = [Fault("preds must hold no NaN", preds, [Span(preds)])]
-    if target.dtype != torch.bool:
-        rule = "target must hold 0 for non-targets and 1 for targets"
-        faults.append(Fault(rule, target, [Span(target.long(), 0, 1)]))
-    raise_first(faults)
+    target_rule = "target must hold 0 for non-targets and 1 for targets"
+    label_fault = Fault(target_rule, target, [Span(target.long(), 0, 1)])
+    raise_first([Fault("preds must hold no NaN", preds, [Span(preds)]), label_fault])
     labels = target.bool()
     check_both_occur(labels)
     return detached(preds).double(), labels
@@ -211,10 +210,8 @@ class TrialBatch(NamedTuple):
 
 def trial_rules(num_classes: int | None) -> tuple[str, str]:
     """Return the beginnings of the error messages about invalid values of target and preds."""
-    classes = (
-        "0 for non-targets and 1 for targets" if num_classes is None else f"class indices from 0 to {num_classes - 1}"
-    )
-    return f"target must hold {classes} (or ignore_index)", "preds must hold no NaN"
+    of_targets = "target must hold 0 for non-targets and 1 for targets (or ignore_index)"
+    return of_targets if num_classes is None else label_rule(num_classes), "preds must hold no NaN"
 
 
 def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ignore_index: int | None) -> TrialBatch:
@@ -225,13 +222,12 @@ def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ig
         scores = preds.reshape(-1)
     else:
         check_scores(preds, target, num_classes)
-        scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
-    labels, n_labels = target.reshape(-1).long(), 2 if num_classes is None else num_classes
-    counted = None if ignore_index is None else labels != ignore_index
-    in_range = Span(labels, 0, n_labels - 1)
+        scores = preds.movedim(1, -1).reshape(-1, num_classes)
+    labels = flatten_labels(target, num_classes or 2, ignore_index, None)
+    target_rule, score_rule = trial_rules(num_classes)
+    label_fault = labels.find_faults()[0]._replace(rule=target_rule)
     is_number = Span(scores if scores.ndim == 1 else scores.amax(dim=1))
-    label_rule, score_rule = trial_rules(num_classes)
-    faults = Fault(label_rule, labels, [in_range], counted), Fault(score_rule, scores, [is_number], counted)
-    is_valid = ~in_range.outside() if counted is None else counted & ~in_range.outside()
-    compact = torch.where(is_valid, labels, IGNORED).to(torch.int8 if n_labels < 128 else torch.int32)
-    return TrialBatch(scores, compact, faults)
+    score_fault = Fault(score_rule, scores, [is_number], label_fault.counted)
+    is_valid = labels.counted & (labels.raw == labels.target)
+    compact = torch.where(is_valid, labels.raw, IGNORED).to(torch.int8 if labels.num_classes < 128 else torch.int32)
+    return TrialBatch(scores, compact, (label_fault, score_fault))
