@@ -27,7 +27,7 @@ from mpcs_torch.functional.detection.area import HMeasure, PartialAUC, Precision
 from mpcs_torch.functional.detection.cost import EVEN, cost_at
 from mpcs_torch.functional.detection.curve import summary_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts
-from mpcs_torch.functional.detection.errors import area_under_roc, count_errors, midpoint, misranked_shares
+from mpcs_torch.functional.detection.errors import count_errors, midpoint, misranked_shares
 from mpcs_torch.functional.detection.llr_cost import cllr_from_means, softplus
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.quality.roc_area import Misranked, Shares
@@ -158,7 +158,7 @@ class Detector:
         self.clusters_by_kind = None if clusters is None else self._by_kind(clusters)
         counts = count_errors(scores, labels)
         self.limiting = limiting_thresholds(counts, *limits)
-        self.summary = summary_from_counts(counts, area_under_roc(counts), points)
+        self.summary = summary_from_counts(counts, points)
 
     def compute_scores(self, *, intervals: bool) -> DetectorScores:
         """Compute the values, and their intervals if requested."""

@@ -136,7 +136,7 @@ class DetectionSummary(NamedTuple):
     min_cllr: Tensor
     """The minimum `cllr` in bits, in [0, 1]; lower is better."""
     counts: ErrorCounts
-    """The errors at each threshold; if scores are distributed over processes, only at the thresholds needed."""
+    """The errors at each threshold."""
     hull: ErrorCounts
     """The errors at the vertices of the convex hull."""
 
@@ -159,16 +159,16 @@ def detection_summary(
     """
     checked = as_points(points)
     counts = observed_errors(preds, target)
-    return summary_from_counts(counts, area_under_roc(counts), checked)
+    return summary_from_counts(counts, checked)
 
 
-def summary_from_counts(counts: ErrorCounts, area: Tensor, points: Sequence[OperatingPoint]) -> DetectionSummary:
-    """Compute the summary from error ``counts``, the ``area`` under the ROC curve, and operating ``points``."""
+def summary_from_counts(counts: ErrorCounts, points: Sequence[OperatingPoint]) -> DetectionSummary:
+    """Compute the summary from error ``counts`` and operating ``points``."""
     vertices = hull_vertices(counts)
     hull = counts.at(vertices)
     return DetectionSummary(
         equal_error=error_crossing(hull.rates()),
-        area=area,
+        area=area_under_roc(counts),
         min_costs=[min_cost_from_counts(counts, vertices, point) for point in points],
         min_cllr=MinCllr().from_counts(hull),
         counts=counts,
