@@ -53,15 +53,15 @@ class SumMetric(Metric):
         arguments: Mapping[str, Any],
         *,
         value_rules: Sequence[str],
-        state_settings: Sequence[str] | Mapping[str, Any] | None = None,
+        state_settings: Sequence[str] | Mapping[str, Any],
     ) -> None:
         """Store the settings of a metric as attributes, and declare the states that all metrics have.
 
         ``arguments`` are the ``locals()`` of the subclass's constructor, with the arguments of `torchmetrics.Metric` in
         ``kwargs``. Settings that are tensors or measures move with the metric to other devices. They are not buffers,
         because DistributedDataParallel would broadcast buffers at each step. ``value_rules`` are the beginnings of the
-        error messages about invalid values. ``state_settings`` are the settings that change states, or their names
-        (default: all).
+        error messages about invalid values. ``state_settings`` are the settings that change states, or their
+        names.
         """
         super().__init__(**arguments["kwargs"])
         self.validate_args: bool = arguments["validate_args"]
@@ -75,9 +75,9 @@ class SumMetric(Metric):
         self.add_sum("batch_count", dtype=torch.int64)
         self.add_sum("faults", shape=(len(self.value_rules),), dtype=torch.int64)
         # A MetricCollection shares states that are equal after one batch; the fingerprint prevents accidental sharing.
-        names = settings if state_settings is None else state_settings
-        relevant = names if isinstance(names, Mapping) else {name: getattr(self, name) for name in names}
-        self.add_state("settings", fingerprint(relevant), dist_reduce_fx="max")
+        if not isinstance(state_settings, Mapping):
+            state_settings = {name: getattr(self, name) for name in state_settings}
+        self.add_state("settings", fingerprint(state_settings), dist_reduce_fx="max")
 
     if TYPE_CHECKING:
 

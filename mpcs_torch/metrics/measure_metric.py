@@ -1,6 +1,6 @@
 """MeasureMetric, the torchmetrics form of a measure, and DefinedMetric, the base of those of all kinds of measures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from torch import Tensor
@@ -29,7 +29,7 @@ class DefinedMetric(SumMetric):
         measure: Any,
         validate_args: bool,
         kwargs: Mapping[str, Any],
-        state_settings: Sequence[str] | Mapping[str, Any],
+        state_settings: Mapping[str, Any],
     ) -> None:
         """Initialize from a measure, the arguments of `torchmetrics.Metric`, ``kwargs``, and what states depend on."""
         arguments = {"measure": measure, "validate_args": validate_args, "kwargs": kwargs}

@@ -32,6 +32,9 @@ LOGITS = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
 TARGET = torch.arange(50) % 3
 
 
+OF_TRIALS = [entry for entry in ENTRIES if entry.takes == "trials"]
+
+
 def made(entry: MetricEntry) -> MetricSet:
     return MetricSet([entry], 3, torch.device("cpu"), concern=CONCERN, k=2, t=50)
 
@@ -63,6 +66,19 @@ def test_settings_of_the_surroundings_reach_the_metrics_that_have_them() -> None
     own = MetricEntry("mpcs_k3", MetaPatternConcernScore, "probabilities", {"k": 3}).measure(3, k=2)
     assert own is not None
     assert own.settings(["k"]) == {"k": 3}, "an entry's own settings win"
+
+
+@pytest.mark.parametrize("entry", OF_TRIALS, ids=lambda entry: entry.name)
+def test_an_entry_of_trials_makes_a_metric_like_the_public_one(entry: MetricEntry) -> None:
+    public = getattr(metrics, entry.class_name)
+    assert MetricEntry("public", public, "trials").of is entry.of
+    values = []
+    for metric in (entry.make(3), public(num_classes=3, **entry.settings)):
+        metric.update(LOGITS, TARGET)
+        values.append((metric.compute(), metric.higher_is_better, metric.plot_upper_bound, metric.settings.tolist()))
+    assert values[0] == values[1]
+    with pytest.warns(UserWarning, match=f"^{entry.class_name} needs targets and non-targets, but has seen no targets"):
+        assert entry.make(3)(LOGITS, TARGET.clamp(max=1)).isnan()
 
 
 def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:

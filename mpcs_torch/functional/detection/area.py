@@ -195,8 +195,8 @@ def check_rate(name: str, rate: float) -> None:
 def _standardized_area(curve: ErrorRates, max_p_fa: float) -> Tensor:
     p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # p_fa ascends to 1, beyond max_p_fa
     after = int((p_fa <= max_p_fa).sum())
-    share = (max_p_fa - p_fa[after - 1]) / (p_fa[after] - p_fa[after - 1])
-    at_limit = p_hit[after - 1] + share * (p_hit[after] - p_hit[after - 1])
+    (x0, x1), (y0, y1) = p_fa[after - 1 : after + 1], p_hit[after - 1 : after + 1]
+    at_limit = y0 + (max_p_fa - x0) / (x1 - x0) * (y1 - y0)
     x = torch.cat([p_fa[:after], p_fa.new_tensor([max_p_fa])])
     area = torch.trapezoid(torch.cat([p_hit[:after], at_limit.unsqueeze(0)]), x)
     chance = max_p_fa**2 / 2

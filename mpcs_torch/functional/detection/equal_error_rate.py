@@ -129,8 +129,10 @@ def error_crossing(curve: ErrorRates | ErrorCounts) -> EqualError:
     gap = misses - alarms  # rises from a value below 0 to one above 0
     after = (gap >= 0).int().argmax()
     before = torch.where(gap[after] == 0, after, after - 1)
-    share = torch.where(before == after, 0.0, -gap[before] / (gap[after] - gap[before]))
-    return EqualError(misses[before] + share * (misses[after] - misses[before]), thresholds[before], thresholds[after])
+    ends = torch.stack([before, after])
+    (gap_before, gap_after), (misses_before, misses_after) = gap[ends], misses[ends]
+    share = torch.where(before == after, 0.0, -gap_before / (gap_after - gap_before))
+    return EqualError(misses_before + share * (misses_after - misses_before), *thresholds[ends])
 
 
 class GaussianEqualError(NamedTuple):
@@ -183,16 +185,15 @@ def gaussian_equal_error(
         0.0912 at 1.3333
     """
     m0, m1 = _finite("nontarget_mean", nontarget_mean), _finite("target_mean", target_mean)
-    s0 = _finite("nontarget_deviation", nontarget_deviation, above_0=True)
-    s1 = _finite("target_deviation", target_deviation, above_0=True)
+    s0 = _finite("nontarget_deviation", nontarget_deviation, above=0.0, rule="finite and above 0")
+    s1 = _finite("target_deviation", target_deviation, above=0.0, rule="finite and above 0")
     rate = torch.special.ndtr(-(m1 - m0) / (s0 + s1))
     return GaussianEqualError(rate, (m0 * s1 + m1 * s0) / (s0 + s1))
 
 
-def _finite(name: str, value: float | Tensor, *, above_0: bool = False) -> Tensor:
+def _finite(name: str, value: float | Tensor, *, above: float = -inf, rule: str = "finite") -> Tensor:
     values = torch.as_tensor(value, dtype=torch.float64)
-    bad = ~values.isfinite() | (values <= 0) if above_0 else ~values.isfinite()
+    bad = ~values.isfinite() | (values <= above)
     if bad.any():
-        rule = "finite and above 0" if above_0 else "finite"
         raise ValueError(f"{name} must be {rule}, but got {values[bad][0].item():g}.")
     return values

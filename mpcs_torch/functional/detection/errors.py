@@ -104,18 +104,15 @@ def misranked_shares(counts: ErrorCounts, scores: Tensor, labels: Tensor) -> lis
     the areas under two or more correlated ROC curves, Biometrics 44, 1988, compute variances from these shares.
     """
     misses, alarms, thresholds = counts
-    at = [
-        (errors[:-1] + errors[1:]).double() / (2 * number)
-        for errors, number in ((alarms, counts.nontargets), (misses, counts.targets))
-    ]
-    kinds = zip(at, (labels, ~labels), strict=True)
-    return [shares[torch.searchsorted(thresholds, scores[by_kind])] for shares, by_kind in kinds]
+    above = (alarms[:-1] + alarms[1:]).double() / (2 * counts.nontargets)
+    below = (misses[:-1] + misses[1:]).double() / (2 * counts.targets)
+    places = torch.searchsorted(thresholds, scores)
+    return [above[places[labels]], below[places[~labels]]]
 
 
 def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Validate scores and labels (N,), and convert them to float64 and bool."""
-    if not preds.is_floating_point() or preds.ndim != 1:
-        raise ValueError(f"preds must be floating point scores (N,), but got {preds.dtype} {tuple(preds.shape)}.")
+    check_vector(preds, "N")
     check_trials(preds, target)
     target_rule = "target must hold 0 for non-targets and 1 for targets"
     label_fault = Fault(target_rule, target, [Span(target.long(), 0, 1)])
@@ -123,6 +120,12 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     labels = target.bool()
     check_both_occur(labels)
     return detached(preds).double(), labels
+
+
+def check_vector(preds: Tensor, size: str) -> None:
+    """Check that ``preds`` has one dimension, named ``size`` in the error message, and is floating point."""
+    if not preds.is_floating_point() or preds.ndim != 1:
+        raise ValueError(f"preds must be floating point scores ({size},), but got {preds.dtype} {tuple(preds.shape)}.")
 
 
 def check_both_occur(labels: Tensor, name: str = "") -> None:

@@ -5,7 +5,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.detection.errors import check_vector
 from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first
+from mpcs_torch.functional.inputs.labels import Bins
 
 
 class CohortStatistics(NamedTuple):
@@ -51,8 +53,7 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
         raise ValueError(f"num_names must be at least 1, but got {num_names}.")
     if top is not None and top < 2:
         raise ValueError(f"top must be at least 2, but got {top}.")
-    if not preds.is_floating_point() or preds.ndim != 1:
-        raise ValueError(f"preds must be floating point scores (M,), but got {preds.dtype} {tuple(preds.shape)}.")
+    check_vector(preds, "M")
     if names.is_floating_point() or names.shape != preds.shape:
         raise ValueError(f"names must be integers {tuple(preds.shape)}, but got {names.dtype} {tuple(names.shape)}.")
     name_rule = f"names must be from 0 to {num_names - 1}"
@@ -70,9 +71,9 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
         rank = torch.arange(len(codes), device=codes.device) - (counts.cumsum(0) - counts)[codes]
         scores, codes = scores[rank < top], codes[rank < top]
         counts = counts.clamp(max=top)
-    mean = scores.new_zeros(num_names).index_add(0, codes, scores) / counts
-    squares = scores.new_zeros(num_names).index_add(0, codes, (scores - mean[codes]).square())
-    deviation = (squares / counts).sqrt()
+    by_name = Bins(codes, num_names)
+    mean = by_name.sum(scores) / counts
+    deviation = (by_name.sum((scores - mean[codes]).square()) / counts).sqrt()
     bad = ~(deviation > 0)
     if bad.any():
         raise SameScoresError(int(bad.nonzero()[0]))
@@ -113,8 +114,7 @@ def normalize_scores(
     cohorts = [statistics for statistics in (enrollment, test) if statistics is not None]
     if not cohorts:
         raise ValueError("enrollment or test must be given, but both are None.")
-    if not preds.is_floating_point() or preds.ndim != 1:
-        raise ValueError(f"preds must be floating point scores (N,), but got {preds.dtype} {tuple(preds.shape)}.")
+    check_vector(preds, "N")
     for statistics in cohorts:
         if statistics.mean.shape != preds.shape:
             raise ValueError(

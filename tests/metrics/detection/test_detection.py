@@ -4,6 +4,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,15 @@ def test_learned_thresholds_are_taken_at_the_time_of_the_call() -> None:
     before = evaluation.compute()
     fed(development, class_scores(400, 3))
     assert torch.equal(evaluation.clone().compute(), before), "later batches of the other metric must not matter"
+
+
+def test_a_learned_threshold_is_no_setting_of_others() -> None:
+    evaluation = HalfTotalErrorRate()
+    other = copy(evaluation)
+    evaluation.threshold_from(fed(EqualErrorRate()))
+    assert evaluation.thresholds_in_use != [[0.0]]
+    assert other.thresholds_in_use == [[0.0]]
+    assert (evaluation.threshold, evaluation.points) == (None, (OperatingPoint(0.5),))
 
 
 def test_half_total_error_rate_takes_the_threshold_of_equal_errors() -> None:
