@@ -198,7 +198,8 @@ class MetricEntry:
     def measure(self, num_classes: int, **shared: Any) -> "Measure[Any, Any] | None":
         """Create the measure; None if the metric is none. ``shared`` are settings for all metrics."""
         if self.made is not None:
-            return getattr(self.made, "measure", None)
+            measure = getattr(self.made, "measure", None)
+            return measure if isinstance(measure, Measure) else None
         return self.of(**self._arguments(num_classes, shared)) if self.is_measure else None
 
     def ranks(self, num_classes: int) -> RocArea | None:

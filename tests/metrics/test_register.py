@@ -15,7 +15,16 @@ from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAc
 from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.functional.quality.scores import ClassErrorRates
 from mpcs_torch.metrics.metric_set import MetricSet, measure_groups
-from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS, RISK_COVERAGE, MetricEntry, Takes, find_entry
+from mpcs_torch.metrics.register import (
+    BY_NAME,
+    ENTRIES,
+    OF_CLASS,
+    RISK_COVERAGE,
+    MetricEntry,
+    Takes,
+    entry_of_metric,
+    find_entry,
+)
 
 NO_SCALAR = {
     metrics.ClassErrorRates,
@@ -79,6 +88,18 @@ def test_an_entry_of_trials_makes_a_metric_like_the_public_one(entry: MetricEntr
     assert values[0] == values[1]
     with pytest.warns(UserWarning, match=f"^{entry.class_name} needs targets and non-targets, but has seen no targets"):
         assert entry.make(3)(LOGITS, TARGET.clamp(max=1)).isnan()
+
+
+@pytest.mark.parametrize("entry", OF_TRIALS, ids=lambda entry: entry.name)
+def test_an_instance_of_a_metric_of_trials_is_measured_as_its_entry(entry: MetricEntry) -> None:
+    instance = entry_of_metric(getattr(metrics, entry.class_name)(num_classes=3, **entry.settings), entry.name)
+    assert (instance.of, instance.takes, instance.direction) == (entry.of, "trials", entry.direction)
+    values = []
+    for each in (entry, instance):
+        measured = made(each)
+        measured.update({"trials": LOGITS}, TARGET)
+        values.append(measured.values())
+    assert values[0] == values[1]
 
 
 def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:

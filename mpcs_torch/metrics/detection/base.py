@@ -47,7 +47,7 @@ class TrialMetric(DefinedMetric):
         self.add(scores=batch.scores.clone(), trial_labels=batch.labels)  # scores may share memory with the caller
 
     def compute(self) -> Any:
-        """Return the value, float64: a scalar, or (C,) with ``average="none"``."""
+        """Return the value, float64: a scalar, or (C,) with ``average="none"``; for P > 1 points, (P,) or (P, C)."""
         return self.measure.value(self.binary_trials()).to(self.device, widest_float(self.device))
 
     def binary_trials(self) -> list[BinaryTrials]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from copy import copy
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection import cost as measures
@@ -26,11 +27,9 @@ class _CostMetric(TrialMetric):
 
     def _marks(self, labels: Sequence[int]) -> dict[str, list[Rates]]:
         details = self.details()
-        p_fa, p_miss = (rates.reshape(len(self.points), -1).tolist() for rates in (details.p_fa, details.p_miss))
-        return {
-            self._mark.format(point.label()): [(p_fa[place][label], p_miss[place][label]) for label in labels]
-            for place, point in enumerate(self.points)
-        }
+        rates = torch.stack([details.p_fa, details.p_miss], dim=-1).reshape(len(self.points), -1, 2)[:, labels]
+        legends = [self._mark.format(point.label()) for point in self.points]
+        return dict(zip(legends, rates.tolist(), strict=True))
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw as `SumMetric.plot` does; with ``val``, draw one line for each operating point and class."""

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from torch import Tensor
 from torchmetrics.utilities.plot import plot_curve
 
 from mpcs_torch.functional.detection import curve as measures
@@ -50,7 +49,9 @@ class DetectionCurve(TrialMetric):
         """Draw the DET curve of all samples so far; with ``val``, draw its miss rates against false-alarm rates."""
         if val is None:
             return super().plot(ax=ax)
-        fields = val if isinstance(val, ErrorRates) else zip(*val, strict=True)
-        p_miss, p_fa, thresholds, *_ = (field if isinstance(field, Tensor) else list(field) for field in fields)
-        curve: Any = (p_fa, p_miss, thresholds)  # the annotation of plot_curve lacks lists
+        curve: Any  # the annotation of plot_curve lacks lists
+        if isinstance(val, ErrorRates):
+            curve = val.p_fa, val.p_miss, val.thresholds
+        else:
+            curve = [each.p_fa for each in val], [each.p_miss for each in val], [each.thresholds for each in val]
         return plot_curve(curve, ax=ax, label_names=("P_fa", "P_miss"), name=type(self).__name__)
