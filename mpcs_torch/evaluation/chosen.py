@@ -20,8 +20,7 @@ from mpcs_torch.functional.inputs.decisions import flatten_decisions, highest_cl
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale
 from mpcs_torch.functional.inputs.soft_labels import annotator_shares, flatten_soft
-from mpcs_torch.functional.quality.roc_area import RocArea
-from mpcs_torch.metrics.metric_set import MeasureGroup, MetricGroup, measure_groups, metric_groups
+from mpcs_torch.metrics.metric_groups import MetricGroup, metric_groups
 from mpcs_torch.metrics.register import ENTRIES, FAMILIES, MetricEntry, Takes, entry_of_metric, find_entry
 
 Metrics = Sequence[Any] | Mapping[str, Any]
@@ -81,17 +80,8 @@ class ChosenMetrics(NamedTuple):
         """Whether metrics get weights, which are either the weights of rows or the shares of annotators."""
         return self.is_weighted or self.has_shares
 
-    def measure_groups(self) -> list[MeasureGroup]:
-        """Create the chosen measures."""
-        return measure_groups(self.entries, self.num_classes, concern=self.concern, **self.settings)
-
-    def ranks(self) -> dict[str, RocArea]:
-        """Create the chosen measures of ranks, by name."""
-        made = ((entry.name, entry.ranks(self.num_classes)) for entry in self.entries)
-        return {name: measure for name, measure in made if measure is not None}
-
     def metric_groups(self) -> list[MetricGroup]:
-        """Create the chosen Metrics that are no measures."""
+        """Create the chosen measures and Metrics."""
         return metric_groups(self.entries, self.num_classes, concern=self.concern, **self.settings)
 
     def checked(self, preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -230,10 +220,10 @@ def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None
 
 def _takes_weights(entry: MetricEntry, num_classes: int) -> bool:
     if entry.is_measure or entry.is_of_ranks:
-        return getattr(entry.of, "takes_weights", True)
+        return bool(entry.of.takes_weights)
     from mpcs_torch.evaluation.metric_states import takes_weights  # torchmetrics takes seconds to import
 
-    return takes_weights(entry.make(num_classes))
+    return takes_weights(entry.make(num_classes) if entry.made is None else entry.made)
 
 
 def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:

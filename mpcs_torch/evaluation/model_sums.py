@@ -18,7 +18,8 @@ from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.functional.measure import Measure
-from mpcs_torch.metrics.metric_set import MetricGroup
+from mpcs_torch.functional.quality.roc_area import RocArea
+from mpcs_torch.metrics.metric_groups import MetricGroup
 from mpcs_torch.metrics.register import MetricEntry
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
@@ -41,10 +42,14 @@ class SumLayout:
     """The order of the K sums of a bin: rows, labels, weights, then each metric's sums, then outcome counts."""
 
     def __init__(self, chosen: ChosenMetrics) -> None:
-        groups = chosen.measure_groups()
-        self.chosen, self.others = chosen, chosen.metric_groups()
-        self.measures = [group for group in groups if not group.first.is_wide]
-        self.wide = [group for group in groups if group.first.is_wide]
+        self.chosen, groups = chosen, chosen.metric_groups()
+        of_sums = [group for group in groups if isinstance(group.first, Measure)]
+        of_ranks = [group for group in groups if isinstance(group.first, RocArea)]
+        self.others = [group for group in groups if not isinstance(group.first, Measure | RocArea)]
+        """Metrics that are no measures."""
+        self.ranks = {name: measure for group in of_ranks for name, measure in group.members.items()}
+        self.measures = [group for group in of_sums if not group.first.is_wide]
+        self.wide = [group for group in of_sums if group.first.is_wide]
         """Measures whose sums are kept for all rows of a group together."""
         counts_classes = chosen.has_shares or not chosen.is_soft
         self.outcomes = (
@@ -80,7 +85,7 @@ class SumLayout:
             width = group.first.width
             sums = group.first.named(numbers[:, place : place + width])
             place += width
-            for name, measure in group.measures.items():
+            for name, measure in group.members.items():
                 yield name, measure, sums
 
     def binned_outcomes(self, numbers: Tensor) -> Mapping[str, Outcomes]:
@@ -108,7 +113,7 @@ class ModelSums:
         """The sums of bins, by column of groups; the first key, ``ALL``, is for all rows."""
         self._states = {column: dict[int, "list[BinnedStates]"]() for column in self.tables}
         """The states of metrics that are not functions of sums, by column, then by code of the group of rows."""
-        self.ranks = {name: KeptRanks(measure) for name, measure in layout.chosen.ranks().items()}
+        self.ranks = {name: KeptRanks(measure) for name, measure in layout.ranks.items()}
         """The rows that measures of ranks keep, by name."""
         has_groups = not layout.chosen.is_default  # a histogram of the rows of a group must be asked for
         self._wide = {column: dict[int, list[Tensor]]() for column in self.tables if column == ALL or has_groups}
@@ -243,7 +248,7 @@ class ModelSums:
                 if not isinstance(left, LeftOut):
                     values[entry.name] = left
                 else:
-                    low, high = (getattr(group.metric, f"plot_{end}_bound", None) for end in ("lower", "upper"))
+                    low, high = (getattr(group.first, f"plot_{end}_bound", None) for end in ("lower", "upper"))
                     values[entry.name] = left.whole.item(), parts_interval(left, (low, high), unit)
         return values
 
@@ -267,7 +272,7 @@ class ModelSums:
             if key not in self._left_out:
                 whole = torch.tensor(entry.number(computed), dtype=torch.float64)
                 self._left_out[key] = states.leave_out(
-                    lambda metric: torch.tensor(entry.value(metric), dtype=torch.float64), whole
+                    lambda metric: torch.tensor(entry.number(metric.compute()), dtype=torch.float64), whole
                 )
         return self._left_out[key]
 
@@ -338,7 +343,7 @@ class ModelSums:
 
             bits = 0 if not self._keeps_bins else MIN_BITS if column else BITS
             self._states[column][code] = [
-                BinnedStates(group.metric, bits=0 if all(entry.no_interval for entry in group.entries) else bits)
+                BinnedStates(group.first, bits=0 if all(entry.no_interval for entry in group.entries) else bits)
                 for group in self._others
             ]
         return self._states[column][code]

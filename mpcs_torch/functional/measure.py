@@ -21,12 +21,10 @@ from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, fl
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.labels import Bins, Labels, Term, WeightedSum
 from mpcs_torch.functional.inputs.probabilities import (
-    RowTerms,
     Samples,
     Scale,
     flatten_samples,
     input_scale,
-    row_terms,
     sample_rules,
 )
 
@@ -189,7 +187,11 @@ class Measure(ABC, Generic[RowsT, Sums]):
         measure = self.on_device_of(preds)
         rows = measure.rows(preds, *others)
         raise_first(rows.find_faults())
-        return measure.value(measure.named(measure.sums(rows)))
+        return measure.value_of_rows(rows)
+
+    def value_of_rows(self, rows: RowsT) -> Tensor:
+        """Return the value of flat rows."""
+        return self.value(self.named(self.sums(rows)))
 
 
 class RowMeasure(Measure[LabelledT, Sums]):
@@ -230,7 +232,7 @@ class DecisionMeasure(RowMeasure[Decisions, Sums]):
 
 
 @dataclass(eq=False)
-class ProbabilityMeasure(RowMeasure[RowTerms, WeightedSum]):
+class ProbabilityMeasure(RowMeasure[Samples, WeightedSum]):
     """A measure that is a function of the mean of a term, which the class probabilities of each row determine."""
 
     num_classes: int
@@ -258,14 +260,13 @@ class ProbabilityMeasure(RowMeasure[RowTerms, WeightedSum]):
     def term(self, samples: Samples) -> Tensor:
         """Return the term of each row: (M,)."""
 
-    def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RowTerms:
-        """Flatten a batch of scores (N, C, ...), labels and weights (N, ...), and compute the terms."""
-        samples = flatten_samples(preds, target, self.num_classes, self.scale, self.ignore_index, sample_weight)
-        return row_terms(samples, self.term)
+    def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
+        """Flatten a batch of scores (N, C, ...), labels and weights (N, ...)."""
+        return flatten_samples(preds, target, self.num_classes, self.scale, self.ignore_index, sample_weight)
 
-    def terms(self, rows: RowTerms) -> Sequence[Term]:
+    def terms(self, rows: Samples) -> Sequence[Term]:
         """Return the term, and 1 for the number of rows."""
-        return Term(number=rows.term), Term()
+        return Term(number=rows.map(self.term)), Term()
 
 
 def fingerprint(settings: Mapping[str, Any]) -> Tensor:

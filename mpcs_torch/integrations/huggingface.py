@@ -83,7 +83,7 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
             for metric in named.values() if len(target) else ():
                 metric.to(logits.device).update(logits, target)
             is_over = compute_result
-            return {name: entries[name].value(metric) for name, metric in named.items()} if is_over else {}
+            return {name: entries[name].number(metric.compute()) for name, metric in named.items()} if is_over else {}
         finally:
             for metric in named.values() if is_over else ():
                 metric.reset()

@@ -102,16 +102,15 @@ def concern_scorer(
         raise ScorerError(f"{entry.name} has no setting {quoted(min(unknown))}; it has {', '.join(sorted(allowed))}.")
     if entry.direction is None:
         raise ScorerError(f"metric must have a direction (higher_is_better), but {entry.name} does not.")
-    made = entry.make(len(concern.classes), **{"concern": concern, **settings})
+    settings = {"concern": concern, **settings}
+    made = metric if isinstance(metric, Metric) else entry.make(len(concern.classes), **settings)
     return ConcernScorer(_Score(made, entry, concern, refer_value))
 
 
 class _Score:
     """The function in a scorer that computes the metric: ``score(y_true, y_pred, sample_weight=None)``."""
 
-    def __init__(
-        self, metric: Metric, entry: MetricEntry, concern: ConcernSpec, refer_value: str | float | None
-    ) -> None:
+    def __init__(self, metric: Any, entry: MetricEntry, concern: ConcernSpec, refer_value: str | float | None) -> None:
         self.metric, self.entry, self.concern, self.refer_value = metric, entry, concern, refer_value
         self.__name__ = entry.name  # skorch uses it
 
@@ -128,11 +127,12 @@ class _Score:
         else:
             preds = torch.as_tensor(np.asarray(y_pred, dtype=np.float64))
             preds = preds.log() if self.entry.takes == "log_probabilities" else preds
-        metric: Metric = self.metric.clone()
-        metric.reset()
+        metric = self.metric
+        if isinstance(metric, Metric):
+            metric = metric.clone()
+            metric.reset()
         weights = [] if sample_weight is None else [torch.as_tensor(np.asarray(sample_weight, dtype=np.float64))]
-        metric.update(preds, class_indices(y_true, names, "labels of y_true"), *weights)
-        return self.entry.value(metric)
+        return self.entry.number(metric(preds, class_indices(y_true, names, "labels of y_true"), *weights))
 
 
 class ConcernScorer(_Scorer):  # type: ignore[misc]
@@ -155,10 +155,10 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
 
     def _accept_sample_weight(self) -> bool:
         metric = self._score_func.metric
-        measure = getattr(metric, "measure", None)
-        if measure is not None:
-            return getattr(measure, "takes_weights", True)
-        return "sample_weight" in inspect.signature(metric.update).parameters
+        measure = getattr(metric, "measure", None) or metric
+        if isinstance(measure, Metric):
+            return "sample_weight" in inspect.signature(measure.update).parameters
+        return bool(measure.takes_weights)
 
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:  # noqa: N803
         score = self._score_func

@@ -195,48 +195,25 @@ class MetricEntry:
         parameters = inspect.signature(self.metric_class).parameters.values()
         return frozenset(parameter.name for parameter in parameters if parameter.kind in kinds)
 
-    def measure(self, num_classes: int, **shared: Any) -> "Measure[Any, Any] | None":
-        """Create the measure; None if the metric is none. ``shared`` are settings for all metrics."""
+    def make(self, num_classes: int, **shared: Any) -> Any:
+        """Create the measure, the measure of ranks or, if the metric is neither, the Metric, which keeps trials.
+
+        ``shared`` are settings for all metrics, ``concern`` for example. Those that this metric does not have are
+        ignored. The entry's own ``settings`` take precedence.
+        """
         if self.made is not None:
             measure = getattr(self.made, "measure", None)
-            return measure if isinstance(measure, Measure) else None
-        return self.of(**self._arguments(num_classes, shared)) if self.is_measure else None
-
-    def ranks(self, num_classes: int) -> RocArea | None:
-        """Create the measure of ranks; None if the metric is none."""
-        return RocArea(**self._arguments(num_classes, {})) if self.is_of_ranks else None
-
-    def make(self, num_classes: int, *, validate_args: bool = True, **shared: Any) -> "Metric":
-        """Create the Metric; ``shared`` are settings for all metrics, ``concern`` for example.
-
-        Shared settings that this metric does not have are ignored. The entry's own ``settings`` take precedence.
-        """
-        from mpcs_torch.metrics.detection.base import TrialMetric  # torchmetrics takes seconds to import
-        from mpcs_torch.metrics.measure_metric import MeasureMetric
-        from mpcs_torch.metrics.rank_metric import RankMetric
-
-        if self.made is not None:
-            return deepcopy(self.made)
-        arguments = self._arguments(num_classes, {**shared, "validate_args": validate_args})
-        if isinstance(self.of, str):
-            metric: Metric = self.metric_class(**arguments)
-            return metric
-        form: Any = MeasureMetric
-        if self.is_of_ranks:
-            form = RankMetric
-        elif issubclass(self.of, TrialMeasure):
-            form = TrialMetric
-        made: Metric = form(self.of(**arguments), validate_args, {})
-        return made
-
-    def _arguments(self, num_classes: int, shared: Mapping[str, Any]) -> dict[str, Any]:
+            return measure if isinstance(measure, Measure) else deepcopy(self.made)
         available = {"num_classes": num_classes, **_INPUT_SETTINGS.get(self.takes, {}), **shared}
         accepted = self.accepted_settings
-        return {**{name: value for name, value in available.items() if name in accepted}, **self.settings}
+        settings = {**{name: value for name, value in available.items() if name in accepted}, **self.settings}
+        if isinstance(self.of, str):
+            return self.metric_class(**settings)
+        if issubclass(self.of, TrialMeasure):
+            from mpcs_torch.metrics.detection.base import TrialMetric  # torchmetrics takes seconds to import
 
-    def value(self, metric: "Metric") -> float:
-        """Return the value of ``metric``, an instance that `make` returned, as a number."""
-        return self.number(metric.compute())
+            return TrialMetric(self.of(**settings), bool(shared.get("validate_args", True)), {})
+        return self.of(**settings)
 
     def number(self, computed: Any) -> float:
         """Return what a metric computed as a number."""

@@ -39,7 +39,7 @@ from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun, inputs_from_logits
+from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun, inputs_from_logits, value_of
 from mpcs_torch.trainer.prepare import make_metrics
 from mpcs_torch.trainer.result import Record, read_records
 
@@ -151,14 +151,8 @@ def measure_costs(run: PreparedRun) -> MetricCosts:
 
 def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
     target = run.evaluator.split.labels
-    metrics = make_metrics(run.config, run.data, logits.device, only=[name])
-
-    def compute() -> float:
-        metrics.reset()
-        metrics.update(inputs_from_logits(logits, metrics.takes), target)
-        return metrics.values()[name]
-
-    return compute
+    [(entry, made)] = make_metrics(run.config, run.data, only=[name])
+    return lambda: entry.number(value_of(made, inputs_from_logits(logits, {entry.takes})[entry.takes], target))
 
 
 def evaluation_tables(

@@ -13,10 +13,11 @@ from torch.optim.swa_utils import AveragedModel
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.probabilities import log_softmax
+from mpcs_torch.functional.measure import Measure
+from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.functional.quality.scores import confusion_matrix
 from mpcs_torch.learning import MarginRamp
-from mpcs_torch.metrics.metric_set import MetricSet
-from mpcs_torch.metrics.register import Takes
+from mpcs_torch.metrics.register import MetricEntry, Takes
 from mpcs_torch.processes import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.parts import TEST, PartError, error_of_parts
 from mpcs_torch.trainer.config.sections import Precision, RunConfig
@@ -42,7 +43,8 @@ class Evaluator:
     """A callable that evaluates a model on ``split``. Each process computes the logits of its share of the samples."""
 
     split: Split
-    metrics: MetricSet
+    metrics: Sequence[tuple[MetricEntry, Any]]
+    """The entries of the register, each with its measure or Metric."""
     mode: Literal["eval", "train"]
     precision: Precision
     classes: int
@@ -63,13 +65,12 @@ class Evaluator:
         model.train(self.mode == "train")
         logits = self.logits(model)
         model.train(mode_before)
-        inputs = inputs_from_logits(logits, self.metrics.takes)
-        self.metrics.reset()
-        labels = self.share.labels
-        self.metrics.update(inputs, labels)
-        confusion = confusion_matrix(inputs["decisions"], labels, num_classes=logits.shape[1]).long()
-        self.world.add_up([confusion])
-        return EvaluatedSplit(self.metrics.values(), confusion.cpu(), logits)
+        labels = self.split.labels
+        whole = self.world.gather_rows(logits, len(labels))
+        inputs = inputs_from_logits(whole, {entry.takes for entry, _ in self.metrics})
+        values = {entry.name: entry.number(value_of(made, inputs[entry.takes], labels)) for entry, made in self.metrics}
+        confusion = confusion_matrix(inputs["decisions"], labels, num_classes=whole.shape[1]).long()
+        return EvaluatedSplit(values, confusion.cpu(), logits)
 
     @torch.no_grad()
     def logits(self, model: nn.Module) -> Tensor:
@@ -77,6 +78,17 @@ class Evaluator:
         parts = torch.split(self.share.inputs, self.batch_size)
         batches = [forward_pass(model, inputs, self.precision, self.classes) for inputs in parts]
         return batches[0] if len(batches) == 1 else torch.cat(batches)
+
+
+def value_of(made: Any, preds: Tensor, target: Tensor) -> Any:
+    """Return the value of a measure or a Metric, ``made``, for samples that are not validated: a model may diverge."""
+    if isinstance(made, Measure):
+        made = made.on_device_of(preds)
+        return made.value_of_rows(made.rows(preds, target))
+    if isinstance(made, RocArea):
+        return made.value(made.rows(preds, target))
+    made.to(preds.device).reset()
+    return made(preds, target)
 
 
 def inputs_from_logits(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,7 +14,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 from mpcs_torch.errors import MpcsError, shown
 from mpcs_torch.functional.concern.mpcs import pattern_settings
 from mpcs_torch.learning import MarginRamp, SoftmaxMarginLoss
-from mpcs_torch.metrics.metric_set import MetricSet
+from mpcs_torch.metrics.register import MetricEntry
 from mpcs_torch.processes import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
@@ -60,10 +61,10 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
 
     at_once, precision = len(measured.labels) if epochs.batches is None else batch_size, config.device.precision
     classes = len(data.class_names)
-    evaluator = Evaluator(measured, make_metrics(config, data, device), epochs.mode, precision, classes, at_once, world)
+    evaluator = Evaluator(measured, make_metrics(config, data), epochs.mode, precision, classes, at_once, world)
     test_evaluator = None
     if epochs.test:
-        metrics = make_metrics(config, data, device, only=epochs.test)
+        metrics = make_metrics(config, data, only=epochs.test)
         test_evaluator = replace(evaluator, split=on_device.test, metrics=metrics, batch_size=len(data.test.labels))
     with _config_errors(f"{config.name}: loss"):
         loss = config.loss.make(concern)
@@ -87,13 +88,13 @@ def prepare_run(config: RunConfig, data: DataSplits, world: World = ALONE) -> Pr
 
 
 def make_metrics(
-    config: RunConfig, data: DataSplits, device: torch.device, *, only: Collection[str] | None = None
-) -> MetricSet:
+    config: RunConfig, data: DataSplits, *, only: Collection[str] | None = None
+) -> list[tuple[MetricEntry, Any]]:
     """Make the metrics of ``config`` for the classes of ``data``. If ``only`` is given, make those with these names."""
     entries = [metric.entry() for metric in config.metrics if only is None or metric.name in only]
     settings = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
     with _config_errors(f"{config.name}: metrics"):
-        return MetricSet(entries, len(data.class_names), device, **settings)
+        return [(entry, entry.make(len(data.class_names), validate_args=False, **settings)) for entry in entries]
 
 
 @contextmanager

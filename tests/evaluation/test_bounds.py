@@ -147,7 +147,7 @@ def test_parts_give_the_bounds_of_the_whole_and_later_rows_change_no_result() ->
 @settings(max_examples=20, deadline=None)
 def test_influences_are_derivatives_and_those_of_rows_are_found_among_all_pairs(seed: int, name: str) -> None:
     preds, target = drawn(200, seed)
-    measure: Any = BY_NAME[name].measure(3)
+    measure: Any = BY_NAME[name].make(3)
     decisions = preds["A"].argmax(1)
     bins = measure.named(measure.sums(measure.rows(decisions, target), Bins(torch.arange(200), 200)).double())
     ones = torch.ones(200, dtype=torch.float64)

@@ -39,7 +39,9 @@ KINDS = {"decisions", "probabilities", "log_probabilities"}
 METRICS: list[Any] = [find_entry(entry.name) for entry in ENTRIES if entry.takes in KINDS]
 METRICS += as_entries(OF_TORCHMETRICS)
 WEIGHTED = [
-    entry.name for entry in METRICS if (entry.of.takes_weights if entry.is_measure else takes_weights(entry.make(5)))
+    entry.name
+    for entry in METRICS
+    if (takes_weights(entry.make(5)) if isinstance(entry.of, str) else entry.of.takes_weights)
 ]
 BY_PARTS = {entry.name for entry in METRICS if not entry.is_measure and not entry.is_of_ranks}
 NEAR = 0.15
@@ -52,7 +54,7 @@ def result(rows: Tensor | slice = slice(None), names: list[str] | None = None, *
     return evaluate({name: probs[rows] for name, probs in MODELS.items()}, TARGET[rows], metrics=metrics, **given)
 
 
-MEASURES = {entry.name: entry.measure(4) for entry in METRICS if entry.is_measure}
+MEASURES = {entry.name: entry.make(4) for entry in METRICS if entry.is_measure}
 AVERAGES = {"auroc"} | {
     name
     for name, measure in MEASURES.items()

@@ -27,7 +27,6 @@ from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.functional.quality.scores import ClassRate
 from mpcs_torch.metrics.measure_metric import MeasureMetric
-from mpcs_torch.metrics.rank_metric import RankMetric
 from tests.cli.test_cli import run
 
 GRADES = ["none", "mild", "moderate", "severe"]
@@ -93,11 +92,9 @@ def test_rates_have_the_interval_of_their_counts_and_take_weights() -> None:
 
 def test_the_area_is_that_of_torchmetrics_with_ties_and_without_a_class_it_is_none() -> None:
     ties = (4 * PROBS).round() / 4
-    ours, theirs = RankMetric(RocArea(4, [1]), False, {}), BinaryAUROC()
-    for rows in torch.arange(400).split(150):
-        ours.update(ties[rows], TARGET[rows])
-    theirs.update(ties[:, 1], (TARGET == 1).long())
-    assert ours.compute().item() == pytest.approx(theirs.compute().item(), abs=1e-6)
+    theirs = BinaryAUROC()(ties[:, 1], (TARGET == 1).long())
+    ours = RocArea(4, [1])
+    assert ours.value(ours.rows(ties, TARGET)).item() == pytest.approx(theirs.item(), abs=1e-6)
     absent = evaluate(PROBS, TARGET.clamp(max=2), metrics=["auroc[3]", "sensitivity[3]"])
     assert [np.isnan(value) for value in absent.first.values.values()] == [True, True]
     assert absent.first.undefined() == dict.fromkeys(

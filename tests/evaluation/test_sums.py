@@ -23,7 +23,7 @@ def test_bins_have_the_values_of_their_rows_alone(entry: Any) -> None:
     probs = logits.double().softmax(1)
     labels: Tensor = target if entry.takes_classes else torch.rand(120, 4, dtype=torch.float64)
     inputs = inputs_from_probs(probs, {entry.takes})[entry.takes]
-    measure = entry.measure(4, concern=CONCERN)
+    measure = entry.make(4, concern=CONCERN)
     codes, rows = torch.arange(120) % 3, measure.rows(inputs, labels)
     bins, whole = measure.sums(rows, Bins(codes, 4)), measure.sums(rows)
     torch.testing.assert_close(bins.sum(0), whole)
@@ -37,7 +37,7 @@ def test_bins_have_the_values_of_their_rows_alone(entry: Any) -> None:
         assert measure.value_from_ratio((numerator / per).item(), named) == pytest.approx(value)
 
 
-CLASSED = [(entry, entry.measure(4)) for entry in ADDITIVE if entry.takes_classes]
+CLASSED = [(entry, entry.make(4)) for entry in ADDITIVE if entry.takes_classes]
 NONE = torch.zeros(100, dtype=torch.float64)
 BOUNDED = [
     entry
@@ -51,7 +51,7 @@ BOUNDED = [
 @pytest.mark.parametrize("entry", BOUNDED, ids=lambda entry: entry.name)
 def test_no_row_adds_more_than_its_metric_says(entry: Any) -> None:
     """For any ratio v, numerator - v denominator of a row is between the least and the most of possible rows."""
-    measure = entry.measure(4, concern=CONCERN)
+    measure = entry.make(4, concern=CONCERN)
     sure = torch.eye(4, dtype=torch.float64).repeat(4, 1).clamp(1e-12)
     probs = torch.cat([sure / sure.sum(1, keepdim=True), torch.full((4, 4), 0.25, dtype=torch.float64)])
     target = torch.cat([torch.arange(4).repeat_interleave(4), torch.arange(4)])

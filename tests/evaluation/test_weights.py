@@ -258,7 +258,11 @@ def test_frequencies_are_repeated_independent_rows(kind: str, clusters: Any, wei
     takes |= {"probabilities", "log_probabilities"} if kind == "probabilities" else set()
     wanted: Any = [entry for entry in ENTRIES if entry.takes in takes and not entry.is_of_referrals]
     if weights is not None:
-        wanted = [entry for entry in wanted if getattr(entry.of, "takes_weights", takes_weights(entry.make(3)))]
+        wanted = [
+            entry
+            for entry in wanted
+            if (takes_weights(entry.make(3)) if isinstance(entry.of, str) else entry.of.takes_weights)
+        ]
     wanted = [MulticlassCohenKappa(3)] if kind == "torchmetrics" else wanted
     columns = {"clusters": clusters, "weights": weights}
     fixed: dict[str, Any] = {"metrics": wanted, "class_names": list("abc")}

@@ -11,6 +11,7 @@ from torchmetrics.classification import MulticlassCohenKappa
 
 from mpcs_torch import ConcernSpec, WithInterval, evaluate, metrics
 from mpcs_torch.evaluation import with_interval
+from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.register import BY_NAME
 from tests.evaluation.test_sums import ADDITIVE
 from tests.metrics.batches import random_batch
@@ -21,8 +22,7 @@ CONCERN = ConcernSpec(4, releases=[[0, 1]], factor=0.3)
 
 
 def wrapped(name: str) -> WithInterval:
-    made: Any = BY_NAME[name].make(4, concern=CONCERN)
-    return WithInterval(made, prefix="m")
+    return WithInterval(MeasureMetric(BY_NAME[name].make(4, concern=CONCERN), True, {}), prefix="m")
 
 
 @pytest.mark.parametrize("clusters", [None, torch.arange(120) % 24])

@@ -38,17 +38,18 @@ def pipeline(**settings: Any) -> Any:
     return make_pipeline(StandardScaler(), LogisticRegression(**settings))
 
 
-@pytest.mark.parametrize("name", ["mpcs", "expected_concern", "cross_entropy", "dangerous", "accuracy", "macro_f1"])
+@pytest.mark.parametrize(
+    "name", ["mpcs", "expected_concern", "cross_entropy", "dangerous", "accuracy", "macro_f1", "auroc"]
+)
 def test_scores_are_those_of_the_metric_over_the_classes_of_the_concern(name: str) -> None:
     fitted = pipeline(C=0.01).fit(X, NAMES)
     columns = [list(fitted.classes_).index(label) for label in ORDER]
     probabilities = torch.from_numpy(fitted.predict_proba(X))[:, columns]
     entry = BY_NAME[name]
-    metric = entry.make(3, concern=CONCERN)
     given = {"decisions": probabilities.argmax(1), "log_probabilities": probabilities.log()}
-    metric.update(given.get(entry.takes, probabilities), TARGET)
+    value = entry.make(3, concern=CONCERN)(given.get(entry.takes, probabilities), TARGET).item()
     sign = 1 if entry.direction == "max" else -1
-    assert concern_scorer(name, CONCERN)(fitted, X, NAMES) == pytest.approx(sign * entry.value(metric), rel=1e-12)
+    assert concern_scorer(name, CONCERN)(fitted, X, NAMES) == pytest.approx(sign * value, rel=1e-12)
 
 
 def test_a_search_picks_the_setting_of_the_lowest_score() -> None:

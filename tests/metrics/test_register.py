@@ -11,20 +11,13 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.dangerous import SeverityMeasure
 from mpcs_torch.functional.concern.expected_concern import ExpectedConcern
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.functional.quality.scores import ClassErrorRates
-from mpcs_torch.metrics.metric_set import MetricSet, measure_groups
-from mpcs_torch.metrics.register import (
-    BY_NAME,
-    ENTRIES,
-    OF_CLASS,
-    RISK_COVERAGE,
-    MetricEntry,
-    Takes,
-    entry_of_metric,
-    find_entry,
-)
+from mpcs_torch.metrics.measure_metric import MeasureMetric
+from mpcs_torch.metrics.metric_groups import metric_groups
+from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS, RISK_COVERAGE, MetricEntry, Takes, find_entry
 
 NO_SCALAR = {
     metrics.ClassErrorRates,
@@ -41,13 +34,6 @@ LOGITS = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
 TARGET = torch.arange(50) % 3
 
 
-OF_TRIALS = [entry for entry in ENTRIES if entry.takes == "trials"]
-
-
-def made(entry: MetricEntry) -> MetricSet:
-    return MetricSet([entry], 3, torch.device("cpu"), concern=CONCERN, k=2, t=50)
-
-
 def test_names_are_unique_and_every_public_metric_is_registered() -> None:
     assert len(BY_NAME) == len(ENTRIES)
     public = {getattr(metrics, name) for name in metrics.__all__} - NO_SCALAR
@@ -59,7 +45,9 @@ def test_names_are_unique_and_every_public_metric_is_registered() -> None:
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_the_direction_is_that_of_the_class(entry: MetricEntry) -> None:
-    higher_is_better = entry.make(3).higher_is_better
+    made = entry.make(3)
+    metric = MeasureMetric(made, True, {}) if isinstance(made, Measure) else made
+    higher_is_better = True if entry.is_of_ranks else metric.higher_is_better
     if higher_is_better is not None:
         assert entry.direction == ("max" if higher_is_better else "min")
     else:
@@ -67,13 +55,12 @@ def test_the_direction_is_that_of_the_class(entry: MetricEntry) -> None:
 
 
 def test_settings_of_the_surroundings_reach_the_metrics_that_have_them() -> None:
-    measure = BY_NAME["mpcs"].measure(3, concern=CONCERN, k=2, t=50, unknown=1)
+    measure = BY_NAME["mpcs"].make(3, concern=CONCERN, k=2, t=50, unknown=1)
     assert isinstance(measure, MetaPatternConcernScore)
     assert measure.settings(["k", "t", "from_logits"]) == {"k": 2, "t": 50, "from_logits": False}
     assert measure.weights is not None
     assert torch.equal(measure.weights, CONCERN.mpcs_weights())
-    own = MetricEntry("mpcs_k3", MetaPatternConcernScore, "probabilities", {"k": 3}).measure(3, k=2)
-    assert own is not None
+    own = MetricEntry("mpcs_k3", MetaPatternConcernScore, "probabilities", {"k": 3}).make(3, k=2)
     assert own.settings(["k"]) == {"k": 3}, "an entry's own settings win"
 
 
@@ -105,42 +92,33 @@ def test_an_instance_of_a_metric_of_trials_is_measured_as_its_entry(entry: Metri
 def test_equal_states_are_shared_and_others_metrics_are_kept_apart() -> None:
     own = [BY_NAME[name] for name in ("accuracy", "macro_f1", "mcc", "macro_recall", "dangerous")]
     own += [BY_NAME[name] for name in ("dangerous_rate", "mpcs", "mpcs_count")]
-    groups = [{*group.measures} for group in measure_groups(own, 3, concern=CONCERN)]
+    groups = [{*group.members} for group in metric_groups(own, 3, concern=CONCERN)]
     counts, dangerous = {"accuracy", "macro_f1", "mcc", "macro_recall"}, {"dangerous", "dangerous_rate"}
     assert groups == [counts, dangerous, {"mpcs"}, {"mpcs_count"}]
     foreign = [MetricEntry(f"error_{n}", CALIBRATION, "probabilities", {"n_bins": n}) for n in (5, 50)]
-    measured = MetricSet(foreign, 3, torch.device("cpu"), concern=CONCERN)
-    measured.update({"probabilities": LOGITS.softmax(1)}, TARGET)
-    values = measured.values()
-    assert values["error_5"] != values["error_50"]
+    few, many = (group.first(LOGITS.softmax(1), TARGET) for group in metric_groups(foreign, 3, concern=CONCERN))
+    assert few != many
 
 
-def test_a_metric_has_the_same_value_in_a_set_as_alone() -> None:
+def test_a_measure_has_the_same_value_in_a_group_as_alone() -> None:
     log_probs = LOGITS.log_softmax(dim=1)
     inputs: dict[Takes, torch.Tensor] = {
         "decisions": LOGITS.argmax(dim=1),
         "probabilities": log_probs.exp(),
         "log_probabilities": log_probs,
-        "trials": LOGITS,
         "soft_labels": log_probs.exp(),
         "costs": LOGITS.argmax(dim=1),
     }
-    for takes_classes, target in ((True, TARGET), (False, torch.eye(3)[TARGET])):
-        entries = [entry for entry in ENTRIES if entry.takes_classes == takes_classes]
-        together = MetricSet(entries, 3, torch.device("cpu"), concern=CONCERN, k=2, t=50)
-        for _ in range(2):  # the second time after a reset
-            together.reset()
-            for rows in (slice(0, 30), slice(30, 50)):
-                together.update({takes: given[rows] for takes, given in inputs.items()}, target[rows])
-            values = together.values()
-        assert list(values) == [entry.name for entry in entries]
-        for entry in entries:
-            alone = made(entry)
-            for rows in (slice(0, 30), slice(30, 50)):
-                alone.update({entry.takes: inputs[entry.takes][rows]}, target[rows])
-            assert alone.values() == pytest.approx({entry.name: values[entry.name]}, rel=1e-12, nan_ok=True)
-            assert values[entry.name] == values[entry.name], "not NaN"
-            assert isinstance(values[entry.name], int) == entry.is_count
+    own = [entry for entry in ENTRIES if entry.is_measure]
+    for group in metric_groups(own, 3, concern=CONCERN, k=2, t=50):
+        target = TARGET if group.entries[0].takes_classes else torch.eye(3)[TARGET]
+        measure = group.first
+        values = group.values(measure.named(measure.sums(measure.rows(inputs[group.takes], target))))
+        for entry in group.entries:
+            value = entry.number(values[entry.name])
+            alone = entry.make(3, concern=CONCERN, k=2, t=50)(inputs[entry.takes], target)
+            assert value == entry.number(alone), "also not NaN"
+            assert isinstance(value, int) == entry.is_count
 
 
 OF_PAIRS = (SeverityMeasure, ExpectedConcern)
@@ -154,8 +132,12 @@ def test_many_classes_take_little_memory_or_are_refused(entry: MetricEntry, clas
         pytest.skip("it holds a matrix, and is measured for up to 10 000 classes alone")
     is_of_pairs = entry.of == RISK_COVERAGE or (not isinstance(entry.of, str) and issubclass(entry.of, OF_PAIRS))
     with refused if classes > 10_000 and is_of_pairs else nullcontext():
-        states = entry.make(classes).metric_state.values()
-        assert sum(state.nbytes for state in states if isinstance(state, torch.Tensor)) <= 400 * classes
+        made = entry.make(classes)
+        if isinstance(made, Measure):
+            assert 8 * made.width <= 400 * classes
+        elif not entry.is_of_ranks:
+            states = made.metric_state.values()
+            assert sum(state.nbytes for state in states if isinstance(state, torch.Tensor)) <= 400 * classes
 
 
 def test_a_users_metric_is_found_by_import_path() -> None:
@@ -184,10 +166,9 @@ def test_what_is_no_metric_is_refused(text: str, message: str) -> None:
 
 
 def test_a_metric_that_is_no_scalar_is_refused_when_it_is_recorded() -> None:
-    measured = made(MetricEntry("rates", ClassErrorRates, "decisions"))
-    measured.update({"decisions": LOGITS.argmax(1)}, TARGET)
+    entry = MetricEntry("rates", ClassErrorRates, "decisions")
     with pytest.raises(ValueError, match=r"metric rates must compute a scalar to be recorded, but has shape \(3,\)"):
-        measured.values()
+        entry.number(entry.make(3)(LOGITS.argmax(1), TARGET))
 
 
 def test_the_table_of_the_register_says_what_each_metric_computes() -> None:

@@ -190,7 +190,7 @@ def test_a_run_has_the_intervals_that_t_or_a_concession_asks_for(score: dict[str
     run = prepare_run(toy_config(score=score), toy_data())
     assert run.config.score.t == t
     assert prepare_run(run.config, toy_data()).config == run.config, "a resolved config repeats the run"
-    mpcs = run.evaluator.metrics.measures["mpcs"]
+    mpcs = next(made for entry, made in run.evaluator.metrics if entry.name == "mpcs")
     assert isinstance(mpcs, MetaPatternConcernScore)
     assert mpcs.t == t
 

@@ -9,8 +9,7 @@ from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, Severi
 from mpcs_torch.functional.inputs.arrays import ConcernLike
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.decisions import highest_class
-from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import Samples, flatten_samples, input_scale
+from mpcs_torch.functional.inputs.probabilities import Samples, checked_samples, input_scale
 
 
 def coverage(
@@ -130,8 +129,7 @@ def risk_coverage_area(
         >>> risk_coverage_area(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False)
         tensor(0.0625, dtype=torch.float64)
     """
-    samples = flatten_samples(preds, target, num_classes, input_scale(from_logits), ignore_index)
-    raise_first(samples.find_faults())
+    samples = checked_samples(preds, target, num_classes, input_scale(from_logits), ignore_index)
     risk, loss = estimated_risks(samples, dangerous_pair_mask(concern, num_classes).to(samples.scores.device))
     counted = samples.labels.counted
     return risk_coverage_curve(risk[counted], loss[counted]).risk.mean()

@@ -26,11 +26,9 @@ from mpcs_torch.functional.inputs.decisions import (
 from mpcs_torch.functional.inputs.faults import Fault, finite
 from mpcs_torch.functional.inputs.labels import Labels, Term
 from mpcs_torch.functional.inputs.probabilities import (
-    RowTerms,
     Samples,
     flatten_samples,
     input_scale,
-    row_terms,
     sample_rules,
 )
 from mpcs_torch.functional.measure import RowMeasure
@@ -122,13 +120,8 @@ def cost_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tenso
     return costs.detach().to(widest_float(costs.device), copy=True).fill_diagonal_(0)
 
 
-Decided = RowTerms | Decisions
-"""The decisions for a batch, from scores or as passed in. The first field has the decisions (M,), as column numbers of
-the cost matrix; the second field has the labels."""
-
-
 @dataclass(eq=False)
-class ExpectedConcern(RowMeasure[Decided, CostSums]):
+class ExpectedConcern(RowMeasure[Samples | Decisions, CostSums]):
     """The measure of `expected_concern`."""
 
     num_classes: int
@@ -172,13 +165,12 @@ class ExpectedConcern(RowMeasure[Decided, CostSums]):
         target, preds, weight = sample_rules(self.num_classes, scale=input_scale(self.from_logits))
         return target, f"{preds}, or decisions {decision_range(self.num_classes, self.further)}", weight
 
-    def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decided:
-        """Flatten the batch to M samples and, if it has scores, decide by the rule ``decision``."""
+    def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples | Decisions:
+        """Flatten a batch of scores (N, C, ...) or decisions (N, ...), labels and weights (N, ...)."""
         preds, target, sample_weight = as_tensors(preds, target, sample_weight)
         size, ignored = self.num_classes, self.ignore_index
         if preds.is_floating_point():
-            samples = flatten_samples(preds, target, size, input_scale(self.from_logits), ignored, sample_weight)
-            return row_terms(samples, self.decide)
+            return flatten_samples(preds, target, size, input_scale(self.from_logits), ignored, sample_weight)
         if self.decision != "most_probable":
             raise ValueError(
                 f"preds must be floating point scores to decide by {self.decision!r}, but got {preds.dtype}."
@@ -192,9 +184,9 @@ class ExpectedConcern(RowMeasure[Decided, CostSums]):
         probs = samples.probs() if self.ratio_of_priors is None else shifted_probs(samples, self.ratio_of_priors)
         return highest_class(probs)[1] if self.decision == "most_probable" else least_risk(probs, self.costs)
 
-    def terms(self, rows: Decided) -> Sequence[Term]:
+    def terms(self, rows: Samples | Decisions) -> Sequence[Term]:
         """Return the cost of each decision, and 1, at the true class."""
-        predicted, labels, *_ = rows
+        predicted, labels = rows.predicted if isinstance(rows, Decisions) else rows.map(self.decide), rows.labels
         cost = self.costs.flatten().take(labels.target * self.costs.shape[1] + predicted)
         return Term(self.num_classes, labels.target, cost), Term(self.num_classes, labels.target)
 

@@ -13,7 +13,7 @@ from mpcs_torch.functional.inputs.checks import check_choice, check_concern, che
 from mpcs_torch.functional.inputs.decisions import highest_classes
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Term, WeightedSum
-from mpcs_torch.functional.inputs.probabilities import RowTerms, Samples
+from mpcs_torch.functional.inputs.probabilities import Samples
 from mpcs_torch.functional.measure import ProbabilityMeasure
 
 CorrectConcern = Literal["sum", "count"]
@@ -174,7 +174,7 @@ def meta_pattern_concern_score(
     rows = measure.rows(preds, target, sample_weight)
     raise_first(rows.find_faults())
     if reduction == "none":
-        return rows.labels.weighted(rows.term).reshape(target.shape)
+        return rows.labels.weighted(rows.map(measure.term)).reshape(target.shape)
     return measure.named(measure.sums(rows)).total
 
 
@@ -217,12 +217,12 @@ class MetaPatternConcernScore(ProbabilityMeasure):
         assert self.t is not None
         return pattern_scores(samples, k=self.k, t=self.t, concern=self.weights, correct_concern=self.correct_concern)
 
-    def terms(self, rows: RowTerms) -> Sequence[Term]:
+    def terms(self, rows: Samples) -> Sequence[Term]:
         """Return the score and 1, at the true class if the value is by class."""
         if self.average == "micro":
             return super().terms(rows)
         place = self.num_classes, rows.labels.target
-        return Term(*place, rows.term), Term(*place)
+        return Term(*place, rows.map(self.term)), Term(*place)
 
     def row_ratios(self, whole: WeightedSum) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
         """Return the lowest and the highest score of a sample, each with 1 as the denominator."""

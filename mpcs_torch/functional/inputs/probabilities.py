@@ -48,17 +48,18 @@ class Samples(NamedTuple):
         """Return the value in ``values`` (M, C) of each sample's true class: (M,)."""
         return values.gather(1, self.labels.target.unsqueeze(1)).squeeze(1)
 
-    def find_faults(self, computed: Tensor | None = None) -> tuple[Fault, Fault, Fault]:
-        """Return a `Fault`, the check of one validation rule, for each of `sample_rules`, in that order.
+    def map(self, term: Callable[["Samples"], Tensor]) -> Tensor:
+        """Return a number for each sample, (M,), that ``term`` computes from parts of the samples."""
+        (terms,) = concat_chunks(lambda rows: [term(self.at(rows))], self.scores)
+        return terms
 
-        ``computed`` (M,) may hold one number per sample that was computed from the softmax of logits. It is NaN for
-        invalid logits, and is checked instead of the logits.
-        """
+    def find_faults(self) -> tuple[Fault, Fault, Fault]:
+        """Return a `Fault`, the check of one validation rule, for each of `sample_rules`, in that order."""
         label_fault, weight_fault = self.labels.find_faults()
         tolerance = sum_tolerance(self.scores.dtype)
         if self.scale == "logits":
             warn_of_probabilities(self.scores, label_fault.counted)
-            spans = [finite(self.scores.amax(dim=1)) if computed is None else Span(computed)]
+            spans = [finite(self.scores.amax(dim=1))]
         elif self.scale == "log_probs":
             spans = [Span(self.scores.to(compute_dtype(self.scores)).logsumexp(dim=1), -tolerance, tolerance)]
         else:
@@ -89,40 +90,6 @@ def _row_wise(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tens
         return function(scores, 1)
     columns, padding = scores.t(), -scores.shape[0] % 64  # more than the registers that torch uses at once
     return function(nn.functional.pad(columns, (0, padding)) if padding else columns, 0)[:, : scores.shape[0]].t()
-
-
-class RowTerms(NamedTuple):
-    """A batch of M samples with one number (term) per sample; a metric is the weighted mean of the terms."""
-
-    term: Tensor
-    """(M,): the terms, float32 or wider, NaN for invalid logits; or int64 for decisions."""
-    labels: Labels
-    samples: Samples
-
-    def find_faults(self) -> tuple[Fault, Fault, Fault]:
-        """Return a `Fault`, the check of one validation rule, for each of `sample_rules`, in that order."""
-        return self.samples.find_faults(self.term if self.term.is_floating_point() else None)
-
-
-def row_terms(samples: Samples, term: Callable[[Samples], Tensor]) -> RowTerms:
-    """Apply ``term`` to the samples to get a number for each sample, (M,), without waiting for an accelerator."""
-    (terms,) = concat_chunks(lambda rows: [term(samples.at(rows))], samples.scores)
-    return RowTerms(terms, samples.labels, samples)
-
-
-def checked_terms(
-    term: Callable[[Samples], Tensor],
-    preds: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None,
-    num_classes: int,
-    scale: Scale,
-    ignore_index: int | None,
-) -> RowTerms:
-    """Flatten a batch, compute ``term`` for each sample, and validate the inputs; this waits for an accelerator."""
-    terms = row_terms(flatten_samples(preds, target, num_classes, scale, ignore_index, sample_weight), term)
-    raise_first(terms.find_faults())
-    return terms
 
 
 def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:
@@ -173,9 +140,21 @@ def flatten_samples(
     return Samples(scores, flatten_labels(target, num_classes, ignore_index, sample_weight), scale)
 
 
+def checked_samples(
+    preds: Tensor,
+    target: Tensor,
+    num_classes: int,
+    scale: Scale,
+    ignore_index: int | None = None,
+    sample_weight: Tensor | None = None,
+) -> Samples:
+    """Flatten a batch as `flatten_samples` does, and validate its values; this waits for an accelerator."""
+    samples = flatten_samples(preds, target, num_classes, scale, ignore_index, sample_weight)
+    raise_first(samples.find_faults())
+    return samples
+
+
 def unlabelled_samples(preds: Tensor, num_classes: int, *, from_logits: bool) -> Samples:
     """Validate scores (N, C, ...), and return them as `Samples` whose labels are all 0."""
     labels = torch.zeros(preds.shape[:1] + preds.shape[2:], dtype=torch.int64, device=preds.device)
-    samples = flatten_samples(preds, labels, num_classes, input_scale(from_logits))
-    raise_first(samples.find_faults())
-    return samples
+    return checked_samples(preds, labels, num_classes, input_scale(from_logits))

@@ -12,9 +12,8 @@ from mpcs_torch.functional.inputs.arrays import map_chunks
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.labels import Bins, Labels
 from mpcs_torch.functional.inputs.probabilities import (
-    RowTerms,
     Samples,
-    checked_terms,
+    checked_samples,
     flatten_samples,
     input_scale,
     sample_rules,
@@ -72,14 +71,14 @@ def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) ->
     return torch.where(spread > 1e-12, slope, float("nan"))
 
 
-def measure_terms(
-    terms: RowTerms, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
+def measure_samples(
+    samples: Samples, true_probs: Tensor, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
-    """Divide ``terms``, the probabilities of true classes, into bins; return the bins and the means of their rates."""
-    kept, samples, wide = terms.labels.counted, terms.samples, widest_float(terms.term.device)
-    labels = Labels(terms.labels.target[kept], terms.labels.raw[kept], terms.labels.num_classes)
+    """Divide ``true_probs`` (M,), those of true classes, into bins; return the bins and the means of their rates."""
+    kept, labels, wide = samples.labels.counted, samples.labels, widest_float(true_probs.device)
+    labels = Labels(labels.target[kept], labels.raw[kept], labels.num_classes)
     samples = Samples(samples.scores[kept], labels, samples.scale)
-    values, counts = torch.unique(terms.term[kept].to(wide), return_counts=True)
+    values, counts = torch.unique(true_probs[kept].to(wide), return_counts=True)
 
     def count_others(bins: _Bins) -> Tensor:
         def count(rows: slice) -> Tensor:
@@ -273,9 +272,10 @@ def generalized_mean_curve(
     check_bins(epsilon, n_bins, delta, span)
     if not powers or not all(isfinite(power) for power in powers):
         raise ValueError(f"powers must be finite and at least one, but got {powers}.")
-    terms = checked_terms(prob_of_true_class, preds, target, None, num_classes, input_scale(from_logits), ignore_index)
-    probs = terms.term[terms.labels.counted].to(terms.labels.weight.dtype)
-    bins = measure_terms(terms, epsilon, n_bins, delta, span)
+    samples = checked_samples(preds, target, num_classes, input_scale(from_logits), ignore_index)
+    true_probs = samples.map(prob_of_true_class)
+    probs = true_probs[samples.labels.counted].to(samples.labels.weight.dtype)
+    bins = measure_samples(samples, true_probs, epsilon, n_bins, delta, span)
     reported = _means(probs, torch.ones_like(probs), powers, epsilon)
     return MeanCurve(reported.new_tensor(powers), reported, _means(bins.rate, bins.correct, powers, epsilon))
 
@@ -348,9 +348,10 @@ def probability_accuracy(
         values: Any = ProbabilityAccuracy(num_classes, cells, *settings)(preds, target)
         return dict(values)
     check_bins(epsilon, n_bins, delta, span)
-    terms = checked_terms(prob_of_true_class, preds, target, None, num_classes, input_scale(from_logits), ignore_index)
-    reported = means_from_probs(terms.term, terms.labels.weight, epsilon)
-    return compare_means(reported, measure_terms(terms, epsilon, n_bins, delta, span).means)
+    samples = checked_samples(preds, target, num_classes, input_scale(from_logits), ignore_index)
+    true_probs = samples.map(prob_of_true_class)
+    reported = means_from_probs(true_probs, samples.labels.weight, epsilon)
+    return compare_means(reported, measure_samples(samples, true_probs, epsilon, n_bins, delta, span).means)
 
 
 class CellSums(NamedTuple):

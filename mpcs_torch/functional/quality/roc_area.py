@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.probabilities import sample_rules
+from mpcs_torch.functional.inputs.probabilities import checked_samples
 from mpcs_torch.functional.measure import Direction
 
 
@@ -48,15 +48,11 @@ class RocArea:
 
     direction: ClassVar[Direction] = "max"
     limits: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    takes_weights: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         """Check the number of classes."""
         check_num_classes(self.num_classes)
-
-    @property
-    def value_rules(self) -> Sequence[str]:
-        """The beginnings of the error messages about invalid values."""
-        return sample_rules(self.num_classes, scale="probs")
 
     def rows(self, probs: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> RankedRows:
         """Return what to keep of rows with probabilities (N, C), labels (N,) and weights (N,)."""
@@ -65,6 +61,11 @@ class RocArea:
             return RankedRows(probs.double(), target, weights)
         is_in = torch.isin(target, torch.tensor(self.classes, device=target.device))
         return RankedRows(probs[:, list(self.classes)].double().sum(1, keepdim=True), (~is_in).long(), weights)
+
+    def __call__(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """Return the value of a batch: probabilities (N, C), labels and weights (N,)."""
+        samples = checked_samples(preds, target, self.num_classes, "probs", sample_weight=sample_weight)
+        return self.value(self.rows(samples.scores, samples.labels.target, samples.labels.sample_weight))
 
     def value(self, rows: RankedRows) -> Tensor:
         """Return the area, or the mean area: a float64 scalar."""

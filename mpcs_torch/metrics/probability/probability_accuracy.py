@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale, row_terms, sample_rules
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale, sample_rules
 from mpcs_torch.functional.probability import probability_accuracy as kernel
 from mpcs_torch.functional.probability.probability_accuracy import BinSpan
 from mpcs_torch.functional.probability.scores import (
@@ -130,7 +130,7 @@ class ProbabilityAccuracy(SumMetric):
                 return self.measure.measured(self.measure.named(self.sums))
             probs, labels = self.kept_samples("probs"), self.kept_samples("true_labels")
         samples = flatten_samples(probs, labels, self.num_classes, "probs", ignore_index=-1)
-        return kernel.measure_terms(row_terms(samples, prob_of_true_class), *settings)
+        return kernel.measure_samples(samples, samples.map(prob_of_true_class), *settings)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows the bins
         from mpcs_torch.plots.decisions import reliability

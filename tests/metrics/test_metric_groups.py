@@ -1,26 +1,18 @@
-"""Metrics that share states have the values that they have alone."""
+"""Measures that share sums have the values that they have alone."""
 
 from typing import Any
 
 import pytest
 import torch
 
-from mpcs_torch.evaluation.chosen import inputs_from_probs
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.concern.expected_concern import ExpectedConcern
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.functional.probability.scores import BrierScore
-from mpcs_torch.metrics.metric_set import MetricSet
+from mpcs_torch.metrics.metric_groups import metric_groups
 from mpcs_torch.metrics.register import BY_NAME, MetricEntry
 from tests.metrics.batches import random_batch
-
-NAMES = ("accuracy", "mpcs", "calibration_slope", "measured_decisiveness", "risk_coverage_area", "dangerous")
-
-
-def make() -> MetricSet:
-    return MetricSet([BY_NAME[name] for name in NAMES], 4, torch.device("cpu"))
-
 
 WEIGHTS = 0.5 + torch.arange(16.0).reshape(4, 4) / 8
 VARIANTS: dict[Any, list[dict[str, Any]]] = {
@@ -39,7 +31,7 @@ VARIANTS: dict[Any, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("metric", VARIANTS, ids=str)
-def test_entries_with_other_settings_have_the_values_of_their_own_sets(metric: Any) -> None:
+def test_entries_with_other_settings_have_the_values_of_their_own_groups(metric: Any) -> None:
     registered = next(entry for entry in BY_NAME.values() if entry.of == metric)
     key = "measured_decisiveness" if registered.key is not None else None
     entries = [
@@ -47,12 +39,14 @@ def test_entries_with_other_settings_have_the_values_of_their_own_sets(metric: A
         for place, settings in enumerate(VARIANTS[metric])
     ]
     logits, target = random_batch(240, seed=5)
+    preds = logits.argmax(1) if registered.takes == "decisions" else logits.double().softmax(1)
     found = []
     for chosen in (entries, *([entry] for entry in entries)):
-        measured = MetricSet(chosen, 4, torch.device("cpu"))
-        for rows in torch.arange(240).split(100):
-            measured.update(inputs_from_probs(logits[rows].double().softmax(1), measured.takes), target[rows])
-        found.append(measured.values())
+        values = dict[str, float]()
+        for group in metric_groups(chosen, 4):
+            computed = group.values(group.first.named(group.first.sums(group.first.rows(preds, target))))
+            values |= {entry.name: entry.number(computed[entry.name]) for entry in group.entries}
+        found.append(values)
     together, *alone = found
     assert together == {name: value for each in alone for name, value in each.items()}
     assert len(set(together.values())) == len(entries), "else one metric could serve all"

@@ -1,0 +1,45 @@
+"""Metrics of the same samples, in groups that share their sums or states."""
+
+from collections.abc import Hashable, Iterable
+from typing import Any, NamedTuple
+
+from mpcs_torch.functional.measure import Measure
+from mpcs_torch.metrics.register import MetricEntry, Takes
+
+
+class MetricGroup(NamedTuple):
+    """Measures with equal sums, or names of one measure of ranks or of one Metric."""
+
+    takes: Takes
+    entries: list[MetricEntry]
+    members: dict[str, Any]
+    """The measure, the measure of ranks or the Metric, by the name of its entry."""
+
+    @property
+    def first(self) -> Any:
+        """The member that computes the sums or states of all."""
+        return next(iter(self.members.values()))
+
+    def values(self, sums: Any) -> dict[str, Any]:
+        """Return the value of each measure by name, given named ``sums``; names of one measure share its value."""
+        by_measure = {id(measure): measure.value(sums) for measure in self.members.values()}
+        return {name: by_measure[id(measure)] for name, measure in self.members.items()}
+
+
+def metric_groups(entries: Iterable[MetricEntry], num_classes: int, **settings: Any) -> list[MetricGroup]:
+    """Make the measures and Metrics of ``entries``; ``settings`` are for all that have them.
+
+    Metrics do not validate the values of batches, because these were validated before.
+    """
+    groups, made = dict[Hashable, MetricGroup](), dict[Hashable, Any]()
+    for entry in entries:
+        kind: Hashable = id(entry) if entry.made is not None else (entry.of, repr(entry.settings))
+        key = entry.takes, kind
+        if key not in made:
+            made[key] = entry.make(num_classes, validate_args=False, **settings)
+        if isinstance(made[key], Measure):
+            kind = tuple(made[key].fingerprint().tolist())
+        group = groups.setdefault((entry.takes, kind), MetricGroup(entry.takes, [], {}))
+        group.entries.append(entry)
+        group.members[entry.name] = made[key]
+    return [*groups.values()]
