@@ -64,10 +64,8 @@ def estimate_mean(values: Tensor, possible: Interval, clusters: Tensor | None) -
     """Return the mean of ``values`` (n,) in the range ``possible``; ``clusters`` (n,) are their cluster numbers."""
     if clusters is None:
         return _mean_of_trials(values, possible)
-    sums, sizes = (torch.zeros(int(clusters.max()) + 1, dtype=torch.float64) for _ in range(2))
-    sums.index_add_(0, clusters, values)
-    sizes.index_add_(0, clusters, torch.ones_like(values))
-    sums, sizes = sums[sizes > 0], sizes[sizes > 0]
+    sizes = clusters.bincount().double()
+    sums, sizes = clusters.bincount(values)[sizes > 0], sizes[sizes > 0]
     largest = sizes.max().item()
     return mean_of_clusters(sums, sizes, [(largest * end, largest) for end in possible])
 
@@ -99,7 +97,7 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     Return the remaining pairs and, for each, the sum of the ``counts`` (P,) of the pairs merged into it.
     """
     distinct, index = pairs.unique(dim=0, return_inverse=True)  # type: ignore[no-untyped-call]
-    counted = torch.zeros(len(distinct), dtype=torch.float64).index_add_(0, index, counts)
+    counted = index.bincount(counts)
     if len(distinct) <= MAX_DISTINCT:
         return distinct, counted
     total = (distinct * counted.unsqueeze(1)).sum(0)
@@ -111,9 +109,8 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     cells = ((rest[order] - middle) * (MAX_DISTINCT / 4) / half).round()  # the same for -rest
     codes = torch.empty_like(order)
     codes[order] = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)[1]
-    size = int(codes.max()) + 1
-    merged = torch.zeros(size, dtype=torch.float64).index_add_(0, codes, counted)
-    summed = torch.zeros(size, 2, dtype=torch.float64).index_add_(0, codes, distinct * counted.unsqueeze(1))
+    merged = codes.bincount(counted)
+    summed = torch.stack([codes.bincount(column * counted) for column in distinct.unbind(1)], dim=1)
     return summed / merged.unsqueeze(1), merged
 
 
@@ -204,7 +201,7 @@ def audited_mean(
     codes = torch.arange(len(loss)) if clusters is None else group_codes("clusters", clusters, len(loss)).codes
     sizes = codes.bincount()
     for name, factor in (("labels", torch.ones_like(predicted)), ("labels of a high predicted loss", predicted)):
-        surplus = sizes.new_zeros(len(sizes)).double().index_add_(0, codes, (known.double() - chance) * factor)
+        surplus = codes.bincount((known.double() - chance) * factor)
         if is_beyond_chance(surplus.sum().item(), surplus.square().sum().item(), surplus.abs().max().item()):
             rule = "chance must be the probability with which each sample was chosen, whatever its error"
             excess = f"there are too {'many' if surplus.sum() > 0 else 'few'} {name}: {int(known.sum())} are known"
@@ -217,7 +214,7 @@ def audited_mean(
     rows = weighted - share * control
     lowest, highest = (share * predicted.max()).neg() * (1 / chance - 1).max(), (1 / chance).max()
     if clusters is not None:
-        sums, largest = rows.new_zeros(len(sizes)).index_add_(0, codes, rows), sizes.max()
+        sums, largest = codes.bincount(rows), sizes.max()
         values, per = torch.cat([sums, torch.stack([lowest, highest]) * largest]), torch.cat([sizes, largest.repeat(2)])
         counts = (torch.arange(len(values)) < len(sizes)).long()
         return AuditedMean(rows.mean().item(), *bounded_mean_interval(values, counts, per=per, confidence=confidence))
