@@ -242,7 +242,7 @@ def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
         return entry.takes == "soft_labels"
     is_undefined = entry.of is MetaPatternConcernScore and has_free_errors(chosen.concern)
     takes: tuple[Takes, ...] = ("decisions", "probabilities", "log_probabilities")
-    return entry.takes in takes and not entry.is_of_referrals and not is_undefined
+    return entry.takes in takes and entry.family != "referrals" and not is_undefined
 
 
 def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> bool:

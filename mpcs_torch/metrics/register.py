@@ -99,8 +99,6 @@ class MetricEntry:
     """The place of the metric among the few that tables show by default, from 0; None if only tables of all show it."""
     is_default: bool = True
     """Whether the metric is measured by default; False if it is redundant."""
-    is_of_referrals: bool = False
-    """Whether the metric is about referrals, so that it is measured by default only if samples are referred."""
     group_rank: int | None = None
     """The rank, from 0, of the metric as a key that sorts groups of samples: ties are sorted by the next rank."""
     in_group_tables: bool = False
@@ -158,7 +156,7 @@ class MetricEntry:
     @property
     def is_registered(self) -> bool:
         """Whether the measure or Metric is in this register, so that its kind of input is known."""
-        return any(entry.of == self.of for entry in (*ENTRIES, *OF_CLASS.values()))
+        return self.of in TAKES
 
     @property
     def is_measure(self) -> bool:
@@ -294,9 +292,7 @@ def _identity(metric: "type[Metric]") -> "type[Measure[Any, Any]] | str":
 
 def _takes_of(metric: "type[Metric]") -> Takes:
     """Return the kind of input of a registered metric; guess that of others by the name (``Binary...``)."""
-    identity = _identity(metric)
-    registered = (entry.takes for entry in (*ENTRIES, *OF_CLASS.values()) if entry.of == identity)
-    return next(registered, "positive" if metric.__name__.startswith("Binary") else "probabilities")
+    return TAKES.get(_identity(metric), "positive" if metric.__name__.startswith("Binary") else "probabilities")
 
 
 def _parse_value(text: str) -> Any:
@@ -312,7 +308,7 @@ RISK_COVERAGE = "mpcs_torch.metrics:RiskCoverageArea"
 _decisions = partial(MetricEntry, takes="decisions")
 _redundant = partial(_decisions, is_default=False)
 _concern = partial(_decisions, family="concern")
-_referrals = partial(_decisions, family="referrals", is_of_referrals=True, in_group_tables=True)
+_referrals = partial(_decisions, family="referrals", in_group_tables=True)
 _onedal = partial(_decisions, family="oneDAL", is_default=False)
 _probabilities = partial(MetricEntry, takes="probabilities", family="probabilities")
 _calibration = partial(_probabilities, family="calibration")
@@ -712,3 +708,5 @@ OF_CLASS: Mapping[str, MetricEntry] = {
     "precision": _rate("precision", "precision", "share of the decisions for the class that are right", "unpredicted"),
 }
 """The one-vs-rest metrics of a class, or of a named group of classes, by the name before the bracket."""
+TAKES: Mapping[Any, Takes] = {entry.of: entry.takes for entry in reversed((*ENTRIES, *OF_CLASS.values()))}
+"""The input of each registered measure or Metric: that of its first entry."""

@@ -256,7 +256,7 @@ def test_frequencies_are_repeated_independent_rows(kind: str, clusters: Any, wei
     target = SOFT if kind == "soft_labels" else TARGET
     takes = {"soft_labels"} if kind == "soft_labels" else {"decisions"}
     takes |= {"probabilities", "log_probabilities"} if kind == "probabilities" else set()
-    wanted: Any = [entry for entry in ENTRIES if entry.takes in takes and not entry.is_of_referrals]
+    wanted: Any = [entry for entry in ENTRIES if entry.takes in takes and entry.family != "referrals"]
     if weights is not None:
         wanted = [
             entry

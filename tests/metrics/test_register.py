@@ -57,11 +57,11 @@ def test_the_direction_is_that_of_the_class(entry: MetricEntry) -> None:
 def test_settings_of_the_surroundings_reach_the_metrics_that_have_them() -> None:
     measure = BY_NAME["mpcs"].make(3, concern=CONCERN, k=2, t=50, unknown=1)
     assert isinstance(measure, MetaPatternConcernScore)
-    assert measure.settings(["k", "t", "from_logits"]) == {"k": 2, "t": 50, "from_logits": False}
+    assert (measure.k, measure.t, measure.from_logits) == (2, 50, False)
     assert measure.weights is not None
     assert torch.equal(measure.weights, CONCERN.mpcs_weights())
     own = MetricEntry("mpcs_k3", MetaPatternConcernScore, "probabilities", {"k": 3}).make(3, k=2)
-    assert own.settings(["k"]) == {"k": 3}, "an entry's own settings win"
+    assert own.k == 3, "an entry's own settings win"
 
 
 @pytest.mark.parametrize("entry", OF_TRIALS, ids=lambda entry: entry.name)
