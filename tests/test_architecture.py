@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "processes": {"errors"},
     "tables": {"errors"},
     "concern": {"errors", "io", "tables"},
-    "functional": set(),
+    "functional": {"errors"},
     "metrics": {"concern", "functional", "errors", "io", "plots"},
     "calibration": {"functional", "errors"},
     "plots": {"functional"},

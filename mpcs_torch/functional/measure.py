@@ -8,7 +8,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
@@ -152,16 +152,11 @@ class Measure(ABC, Generic[RowsT, Sums]):
         named: Sums = self.sums_type(*parts.unbind(sums.ndim - 1))
         return named
 
-    def settings(self, names: Sequence[str] | None = None) -> dict[str, Any]:
-        """Return the settings by name, by default all."""
-        chosen = [field.name for field in fields(self) if field.init] if names is None else names
-        return {name: getattr(self, name) for name in chosen}
-
     def sums_key(self) -> dict[str, Any]:
         """Return what the sums depend on: the settings that change them, and the methods that compute them."""
         methods = [getattr(type(self), name, None) for name in ("sums", "terms", "term")]
         defined_in = [method.__qualname__ for method in methods if method is not None]
-        return {"sums": defined_in, **self.settings(self.sums_settings)}
+        return {"sums": defined_in, **{name: getattr(self, name) for name in self.sums_settings}}
 
     def fingerprint(self) -> Tensor:
         """Return a hash of `sums_key`: measures with equal sums have the same."""

@@ -15,14 +15,13 @@ from mpcs_torch.functional.concern.losses import (
     penalty_matrix,
     softmax_margin_loss,
 )
-from mpcs_torch.functional.inputs.arrays import concern_weights
+from mpcs_torch.functional.inputs.arrays import by_class, concern_weights
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_costs, check_target
 from mpcs_torch.functional.inputs.faults import warn_of_probabilities
 from mpcs_torch.functional.inputs.logits import (
     LossBatch,
     LossReduction,
     LossSettings,
-    by_class,
     check_class_count,
     check_class_weight,
     check_labels,

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 
@@ -43,10 +44,8 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE)
         >>> print(f"{low:.3f} {high:.3f}")
         0.000 0.308
     """
-    if trials < 1:
-        raise ValueError(f"trials must be at least 1, but got {trials}.")
-    if not 0 <= errors <= trials:
-        raise ValueError(f"errors must be from 0 to trials ({trials}), but got {errors}.")
+    require(trials >= 1, "trials must be at least 1", trials)
+    require(0 <= errors <= trials, f"errors must be from 0 to trials ({trials})", errors)
     check_confidence(confidence)
     counted = (torch.tensor(number, dtype=torch.float64) for number in (errors, trials))
     low, high = clopper_pearson_ends(*counted, confidence=confidence).tolist()
@@ -151,8 +150,7 @@ def checked_values(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[
             raise ValueError(f"{name} must be finite numbers (K,), as many as values, but got shape {numbers.shape}.")
     if (n < 0).any() or (n != np.floor(n)).any() or not n.any():
         raise ValueError("counts must be whole numbers from 0 on, of which one is above 0.")
-    if (y < 0).any():
-        raise ValueError(f"per must be at least 0, but got {y.min():g}.")
+    require(not (y < 0).any(), "per must be at least 0", f"{y.min():g}")
     return x, n, y
 
 
@@ -248,8 +246,9 @@ def jackknife_interval(
     """
     from scipy.special import stdtrit  # scipy.stats takes longer to import
 
-    if groups.ndim != 1 or groups.is_floating_point() or groups.is_complex():
-        raise ValueError(f"groups must be integers of shape (N,), but got {groups.dtype} of {tuple(groups.shape)}.")
+    is_integer = not groups.is_floating_point() and not groups.is_complex()
+    got = f"{groups.dtype} of {tuple(groups.shape)}"
+    require(groups.ndim == 1 and is_integer, "groups must be integers of shape (N,)", got)
     check_confidence(confidence)
     names = torch.unique(groups)
     count = len(names)

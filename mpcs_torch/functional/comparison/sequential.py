@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL, check_confidence
 
 ALTERNATIVES, MIN_STAKE, MAX_STAKE = 25, 1.2, 40.0
@@ -63,8 +64,7 @@ def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) ->
     """
     loss, samples = _checked(loss, samples)
     limits = torch.as_tensor(limit, dtype=torch.float64, device=loss.device)
-    if not ((limits > 0) & (limits < 1)).all():
-        raise ValueError(f"limit must be above 0 and below 1, but got {limit}.")
+    require(((limits > 0) & (limits < 1)).all(), "limit must be above 0 and below 1", limit)
     return mean_product(loss, samples, limits)
 
 
@@ -101,8 +101,7 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: 
         >>> labels_to_alarm(0.02, limit=0.005), labels_to_alarm(0.02, limit=0.005, chance=0.9)
         (256, 721)
     """
-    if not 0 < limit < rate < 1:
-        raise ValueError(f"rate must be above the limit and below 1, but got {rate} with the limit {limit}.")
+    require(0 < limit < rate < 1, "rate must be above the limit and below 1", f"{rate} with the limit {limit}")
     for name, value in (("level", level), ("chance", chance)):
         check_confidence(value, name)
     no_alarm = np.ones(1)  # the probability of each number of errors without an alarm so far

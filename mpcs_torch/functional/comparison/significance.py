@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.comparison.confidence_intervals import checked_values
 from mpcs_torch.functional.inputs.arrays import as_tensor
 
@@ -37,8 +38,8 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
         >>> holm_adjusted(torch.tensor([0.01, 0.04, 0.03], dtype=torch.float64))
         tensor([0.0300, 0.0600, 0.0600], dtype=torch.float64)
     """
-    if not p_values.is_floating_point() or p_values.ndim != 1:
-        raise ValueError(f"p_values must be floating point (M,), but got {p_values.dtype} {tuple(p_values.shape)}.")
+    is_row = p_values.is_floating_point() and p_values.ndim == 1
+    require(is_row, "p_values must be floating point (M,)", f"{p_values.dtype} {tuple(p_values.shape)}")
     outside = ~((p_values >= 0) & (p_values <= 1))  # NaN too
     if outside.any():
         raise ValueError(f"p_values must be in [0, 1], but got {p_values[outside][0].item():g}.")
@@ -89,10 +90,10 @@ def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
 
     first, second = as_tensor(first, "first"), as_tensor(second, "second")
     for name, wrong in (("first", first), ("second", second)):
-        if wrong.dtype != torch.bool or wrong.ndim != 1:
-            raise ValueError(f"{name} must be bools (N,), but got {wrong.dtype} {tuple(wrong.shape)}.")
-    if len(first) != len(second):
-        raise ValueError(f"first and second must hold the same samples, but got {len(first)} and {len(second)}.")
+        is_row = wrong.dtype == torch.bool and wrong.ndim == 1
+        require(is_row, f"{name} must be bools (N,)", f"{wrong.dtype} {tuple(wrong.shape)}")
+    is_paired = len(first) == len(second)
+    require(is_paired, "first and second must hold the same samples", f"{len(first)} and {len(second)}")
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
     p_value = 2 * bdtr(min(only_first, only_second), only_first + only_second, 0.5)
     return McNemarTest(only_first, only_second, min(1.0, float(p_value)))

@@ -124,9 +124,8 @@ class DangerousErrors(SeverityMeasure):
         """Return the number of dangerous errors, or their share of all samples, decided samples or errors."""
         if self.normalize is None:
             return sums.dangerous
-        if self.normalize == "errors":
-            return torch.where(sums.errors > 0, sums.dangerous / sums.errors, 0.0)
-        return sums.dangerous / (sums.samples if self.normalize == "samples" else sums.decided)
+        rate = super().value(sums)
+        return torch.where(sums.errors > 0, rate, 0.0) if self.normalize == "errors" else rate
 
     def ratio(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
         """Return the number of dangerous errors, and the denominator of their rate."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, concern_costs
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, by_class, concern_costs
 from mpcs_torch.functional.inputs.checks import (
     check_choice,
     check_costs,
@@ -325,7 +325,7 @@ class RowCost(RowMeasure[CostedDecisions, RowCostSums]):
         unlabelled = costs.new_zeros(costs.shape[:1] + costs.shape[2:], dtype=torch.int64)
         decisions = flatten_decisions(preds, unlabelled, self.num_classes, None, sample_weight)
         costs = costs if costs.is_floating_point() else costs.double()
-        return CostedDecisions(decisions, costs.movedim(1, -1).reshape(-1, self.num_classes), decisions.labels)
+        return CostedDecisions(decisions, by_class(costs, self.num_classes), decisions.labels)
 
     def terms(self, rows: CostedDecisions) -> Sequence[Term]:
         """Return the cost of the decision, of the cheapest and of the most expensive decision, and 1."""

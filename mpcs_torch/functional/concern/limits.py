@@ -1,6 +1,7 @@
 """Limits on error rates, and the tests of whether samples keep them."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from math import ceil, expm1, floor, log, log10
 from typing import NamedTuple
@@ -15,15 +16,17 @@ ENOUGH = 1 - 1e-12
 """The share of the required evidence that suffices: slightly below 1, because of rounding."""
 
 
+@dataclass(eq=False, repr=False)
 class UnattainableLimitError(ValueError):
     """The samples are too few to guarantee the limit at any threshold."""
 
-    def __init__(
-        self, name: str, limit: float, samples: int, lowest: float, needed: int, unit: str, per_cluster: float | None
-    ) -> None:
-        super().__init__(name, limit, samples, lowest, needed, unit, per_cluster)
-        self.name, self.limit, self.samples, self.lowest, self.needed = name, limit, samples, lowest, needed
-        self.unit, self.per_cluster = unit, per_cluster
+    name: str
+    limit: float
+    samples: int
+    lowest: float
+    needed: int
+    unit: str
+    per_cluster: float | None
 
     def __str__(self) -> str:
         condition, alternative = "", ""

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.inputs.logits import (
     LossBatch,
@@ -19,8 +20,7 @@ def penalty_matrix(concern: Tensor) -> Tensor:
 
 def concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
     """Compute `mpcs_torch.learning.ConcernLoss`; if ``penalties`` (C, C) is None, all errors have equal penalties."""
-    if not 0 <= concern_share <= 1:
-        raise ValueError(f"concern_share must be from 0 to 1, but got {concern_share}.")
+    require(0 <= concern_share <= 1, "concern_share must be from 0 to 1", concern_share)
     if concern_share == 0:
         return batch.mean_cross_entropy()
     penalties = None if penalties is None else penalties.detach().to(batch.scores)
@@ -74,8 +74,7 @@ def log_complement(scores: Tensor) -> Tensor:
 
 def check_margin(margin: float) -> None:
     """Check that ``margin`` is finite and >= 0."""
-    if not 0 <= margin < float("inf"):
-        raise ValueError(f"margin must be finite and >= 0, but got {margin}.")
+    require(0 <= margin < float("inf"), "margin must be finite and >= 0", margin)
 
 
 def softmax_margin_loss(batch: LossBatch, costs: Tensor, margin: float) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, concat_chunks, concern_weights, is_spec
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.decisions import highest_classes
@@ -50,8 +51,9 @@ def concession_intervals(concession: float) -> int:
         >>> concession_intervals(0.02)
         49
     """
-    if isinstance(concession, bool) or not isinstance(concession, int | float) or not 2e-9 <= concession < 0.5:
-        raise ValueError(f"concession must be a number from 2e-9 to below 0.5, but got {concession!r}.")
+    is_number = isinstance(concession, int | float) and not isinstance(concession, bool)
+    is_valid = is_number and 2e-9 <= concession < 0.5
+    require(is_valid, "concession must be a number from 2e-9 to below 0.5", repr(concession))
     inverse = 1 / concession
     # 1 / float(1 / n) can differ from n in its last bit.
     steps = round(inverse) if isclose(inverse, round(inverse), rel_tol=1e-14) else ceil(inverse)
@@ -63,30 +65,18 @@ def pattern_settings(
 ) -> tuple[int, int]:
     """Return k and t, with defaults for None. The default of t comes from ``concession``, else from ``concern``."""
     check_num_classes(num_classes)
-    if t is not None and concession is not None:
-        raise ValueError(f"concession must not be given together with t, but got {concession} and t = {t}.")
+    rule = "concession must not be given together with t"
+    require(t is None or concession is None, rule, f"{concession} and t = {t}")
     if t is None and concession is None and is_spec(concern):
         concession = concern.concession
     k = min(DEFAULT_K, num_classes) if k is None else k
     t = (DEFAULT_T if t is None else t) if concession is None else concession_intervals(concession)
     for name, value in (("k", k), ("t", t)):
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError(f"{name} must be an integer, but got {value!r}.")
-    if not 1 <= k <= num_classes:
-        raise ValueError(f"k must be from 1 to the number of classes ({num_classes}), but got {k}.")
-    if t < 2:
-        raise ValueError(f"t must be at least 2 (scores divide by t - 1), but got {t}.")
-    if t > MAX_INTERVALS:
-        raise ValueError(f"t must be at most {MAX_INTERVALS} (t times a confidence is exact up to there), but got {t}.")
+        require(isinstance(value, int) and not isinstance(value, bool), f"{name} must be an integer", repr(value))
+    require(1 <= k <= num_classes, f"k must be from 1 to the number of classes ({num_classes})", k)
+    require(t >= 2, "t must be at least 2 (scores divide by t - 1)", t)
+    require(t <= MAX_INTERVALS, f"t must be at most {MAX_INTERVALS} (t times a confidence is exact up to there)", t)
     return k, t
-
-
-def dense_concern(concern: Tensor) -> Tensor:
-    """Convert sparse weights (C, C) to a dense tensor; weights that are not stored become 1."""
-    concern = concern.coalesce()
-    dense = torch.ones(concern.shape, dtype=concern.dtype, device=concern.device)
-    dense[tuple(concern.indices())] = concern.values()
-    return dense
 
 
 Reduction = Literal["mean", "sum", "none"]

@@ -54,6 +54,11 @@ def as_tensors(preds: Any, target: Any, sample_weight: Any = None) -> tuple[Tens
     return as_tensor(preds, "preds"), as_tensor(target, "target"), weight
 
 
+def by_class(values: Tensor, classes: int) -> Tensor:
+    """Reshape (N, C, ...) or (C,) to (M, C)."""
+    return values if values.ndim == 2 else values.movedim(min(1, values.ndim - 1), -1).reshape(-1, classes)
+
+
 def detached(values: Any, name: str = "preds") -> Tensor:
     """Convert ``values`` to a tensor, and detach it from the gradient."""
     return as_tensor(values, name).detach()

@@ -1,11 +1,13 @@
 """Checks of settings, shapes and dtypes; no check reads the values of predictions or labels."""
 
 from collections.abc import Sequence
+from math import inf, isnan
 from typing import Any, get_args
 
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 
@@ -24,8 +26,7 @@ def check_choice(name: str, value: object, choices: Any) -> None:
 
 def check_num_classes(num_classes: int) -> None:
     """Check that ``num_classes`` is at least 2."""
-    if num_classes < 2:
-        raise ValueError(f"num_classes must be at least 2, but got {num_classes}.")
+    require(num_classes >= 2, "num_classes must be at least 2", num_classes)
 
 
 MAX_MATRIX_BYTES = 2**31
@@ -45,14 +46,12 @@ def check_matrix_fits(num_classes: int, itemsize: int) -> None:
 
 def check_zero_division(zero_division: float) -> None:
     """Check that ``zero_division``, the value of 0 / 0, is NaN, 0 or 1."""
-    if zero_division == zero_division and zero_division not in (0, 1):
-        raise ValueError(f"zero_division must be nan, 0 or 1, but got {zero_division}.")
+    require(isnan(zero_division) or zero_division in (0, 1), "zero_division must be nan, 0 or 1", zero_division)
 
 
 def check_beta(beta: float) -> None:
     """Check that ``beta``, the weight of recall in an F score, is finite and above 0."""
-    if not 0 < beta < float("inf"):
-        raise ValueError(f"beta must be finite and > 0, but got {beta}.")
+    require(0 < beta < inf, "beta must be finite and > 0", beta)
 
 
 def check_concern(concern: Tensor, num_classes: int) -> None:
@@ -74,10 +73,8 @@ def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) ->
     """
     _check_matrix(concern, num_classes, referral=referral)
     costs = (concern.byte() if concern.dtype == torch.bool else concern).clone().fill_diagonal_(0)
-    lowest, highest = costs.aminmax()  # one pass; both are NaN if any cost is NaN
-    if not (lowest >= 0 and highest < float("inf")):
-        _refuse(costs, ~(costs.isfinite() & (costs >= 0)), "finite costs >= 0 off its diagonal")
-    if not highest > 0:
+    _refuse(costs, ~(costs.isfinite() & (costs >= 0)), "finite costs >= 0 off its diagonal")
+    if not costs.any():
         raise ValueError("concern must hold a cost above 0 off its diagonal, but all are 0.")
 
 
@@ -121,12 +118,12 @@ def _refuse(values: Tensor, bad: Tensor, rule: str) -> None:
 
 def check_priors(priors: Tensor, num_classes: int, *, name: str = "priors", above_0: bool = False) -> None:
     """Check that ``priors`` (C,) sum to 1 and are >= 0, or > 0 if ``above_0`` is set."""
-    if not isinstance(priors, Tensor) or not priors.is_floating_point() or priors.shape != (num_classes,):
-        actual = f"{priors.dtype} {tuple(priors.shape)}" if isinstance(priors, Tensor) else repr(priors)
-        raise ValueError(f"{name} must be a floating point tensor of shape ({num_classes},), but got {actual}.")
-    in_range = priors > 0 if above_0 else priors >= 0
-    if not in_range.all() or not sums_to_1(priors.double()):
-        raise ValueError(f"{name} must be {'above 0' if above_0 else '>= 0'} and sum to 1, but got {priors.tolist()}.")
+    is_row = isinstance(priors, Tensor) and priors.is_floating_point() and priors.shape == (num_classes,)
+    actual = f"{priors.dtype} {tuple(priors.shape)}" if isinstance(priors, Tensor) else repr(priors)
+    require(is_row, f"{name} must be a floating point tensor of shape ({num_classes},)", actual)
+    in_range, rule = (priors > 0, "above 0") if above_0 else (priors >= 0, ">= 0")
+    is_valid = in_range.all() and sums_to_1(priors.double())
+    require(is_valid, f"{name} must be {rule} and sum to 1", priors.tolist())
 
 
 def check_target(target: Tensor, expected_shape: torch.Size) -> None:

@@ -96,9 +96,7 @@ class ProbabilitiesWarning(UserWarning):
 
 def look_like_probabilities(logits: Tensor) -> bool:
     """Return whether ``logits`` (M, C) are >= 0 and each row sums to 1; False if M = 1: one row may do so by chance."""
-    if logits.shape[0] < 2 or not (sums_to_1(logits[0]) and bool((logits[0] >= 0).all())):
-        return False
-    return bool((logits >= 0).all()) and sums_to_1(logits)
+    return logits.shape[0] > 1 and bool((logits >= 0).all()) and sums_to_1(logits)
 
 
 def warn_of_probabilities(logits: Tensor, counted: Tensor | None = None) -> None:

@@ -91,8 +91,6 @@ class Labels(NamedTuple):
 
     def add_up(self, terms: Sequence[Term], bins: Bins | None = None) -> Tensor:
         """Return the sums of all terms, one after the other, in one vector (K,), or in (B, K) with B bins."""
-        if bins is None and all(term.width is None for term in terms):
-            return torch.stack([self._weighted(term).sum() for term in terms])  # faster than to join vectors
         return torch.cat([self._sum(term, bins) for term in terms], dim=-1)
 
     def _weighted(self, term: Term) -> Tensor:
@@ -123,7 +121,7 @@ def label_rule(num_classes: int) -> str:
 
 def flatten_labels(target: Tensor, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None) -> Labels:
     """Flatten labels (N, ...), clamped to [0, C), and weights to M samples, without waiting for an accelerator."""
-    raw = (target if target.ndim == 1 else target.reshape(-1)).long()
+    raw = target.reshape(-1).long()
     return Labels(
         raw.clamp(0, num_classes - 1),
         raw,

@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.errors import require
+from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
 from mpcs_torch.functional.inputs.checks import check_choice, check_target
 from mpcs_torch.functional.inputs.faults import warn_of_probabilities
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, check_weight_shape
@@ -107,8 +108,7 @@ def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
 def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_weight: Tensor | None) -> LossBatch:
     """Check and flatten logits (N, C, ...) or (C,), and labels (N, ...) or (), or soft targets shaped like logits."""
     weight, ignore_index, label_smoothing, reduction = settings
-    if not logits.is_floating_point():
-        raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
+    require(logits.is_floating_point(), "logits must be floating point", f"dtype {logits.dtype}")
     classes = logits.shape[min(1, logits.ndim - 1)] if logits.ndim else 0
     if classes < 2:
         rule = "logits must have shape (N, C), (N, C, ...) or (C,) with C >= 2"
@@ -119,16 +119,14 @@ def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_we
         if target.shape != logits.shape:
             shapes = f"{tuple(logits.shape)}, but got {tuple(target.shape)}"
             raise ValueError(f"target of a floating dtype must have the shape of logits, {shapes}.")
-        if ignore_index >= 0:
-            raise ValueError(f"ignore_index must be below 0 where the target holds shares, but got {ignore_index}.")
+        require(ignore_index < 0, "ignore_index must be below 0 where the target holds shares", ignore_index)
         flat_target = by_class(target, classes).to(dtype)
         _check_values("target must hold finite shares >= 0 of each class", flat_target, torch.finfo(dtype).max)
     else:
         check_target(target, shape)
         flat_target = target.reshape(-1).long()
         check_labels(flat_target, classes, ignore_index)
-    if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"label_smoothing must be from 0 to 1, but got {label_smoothing}.")
+    require(0 <= label_smoothing <= 1, "label_smoothing must be from 0 to 1", label_smoothing)
     if weight is not None:
         check_class_count(weight, classes)
         settings = settings._replace(weight=weight.to(logits.device, dtype))
@@ -140,11 +138,6 @@ def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_we
     return LossBatch(scores.to(dtype), flat_target, sample_weight, settings, shape)
 
 
-def by_class(values: Tensor, classes: int) -> Tensor:
-    """Reshape (N, C, ...) or (C,) to (M, C)."""
-    return values if values.ndim == 2 else values.movedim(min(1, values.ndim - 1), -1).reshape(-1, classes)
-
-
 def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
     """Check on the CPU that int64 labels are classes or ``ignore_index``; on an accelerator, check nothing."""
     counted = torch.where(target == ignore_index, 0, target)
@@ -154,14 +147,15 @@ def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
 
 def _check_values(rule: str, values: Tensor, highest_allowed: float) -> None:
     """Check on the CPU that ``values`` are in [0, ``highest_allowed``]; on an accelerator, check nothing."""
-    if not values.is_cpu or not values.numel() or torch.compiler.is_compiling():
+    if not values.is_cpu or torch.compiler.is_compiling():
         return
+    bad = ~((values >= 0) & (values <= highest_allowed))
     try:
-        lowest, highest = (extreme.item() for extreme in values.detach().aminmax())
+        is_valid = not bad.any()
     except RuntimeError:  # inside vmap, values cannot be read
         return
-    if not (lowest >= 0 and highest <= highest_allowed):
-        raise ValueError(f"{rule}, but got {values[~((values >= 0) & (values <= highest_allowed))][0].item()}.")
+    if not is_valid:
+        raise ValueError(f"{rule}, but got {values[bad][0].item()}.")
 
 
 def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
@@ -179,8 +173,8 @@ def check_class_weight(weight: Tensor | None, num_classes: int | None = None) ->
         return None
     weight = as_tensor(weight, "weight")
     check_class_count(weight, num_classes)
-    if weight.is_complex() or not (weight.isfinite() & (weight >= 0)).all():
-        raise ValueError(f"weight must hold finite weights >= 0, one per class, but got {weight.tolist()}.")
+    is_valid = not weight.is_complex() and (weight.isfinite() & (weight >= 0)).all()
+    require(is_valid, "weight must hold finite weights >= 0, one per class", weight.tolist())
     return weight
 
 

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.functional.inputs.arrays import EVERY_ROW, as_tensors, concat_chunks
+from mpcs_torch.functional.inputs.arrays import EVERY_ROW, as_tensors, by_class, concat_chunks
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
 from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first, warn_of_probabilities
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
@@ -136,8 +136,9 @@ def flatten_samples(
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     preds = as_two_classes(preds, target, num_classes, scale)
     check_scores(preds, target, num_classes)
-    scores = preds if preds.ndim == 2 else preds.movedim(1, -1).reshape(-1, num_classes)
-    return Samples(scores, flatten_labels(target, num_classes, ignore_index, sample_weight), scale)
+    return Samples(
+        by_class(preds, num_classes), flatten_labels(target, num_classes, ignore_index, sample_weight), scale
+    )
 
 
 def checked_samples(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors, concat_chunks, map_chunks
+from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors, by_class, concat_chunks, map_chunks
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
 
@@ -133,13 +133,12 @@ def flatten_soft(
         raise ValueError(f"preds must hold {num_classes} classes, but got shape {tuple(preds.shape)}.")
     weight = flatten_weight(sample_weight, preds.shape[:1] + preds.shape[2:])
     weight = None if weight is None else weight.unsqueeze(1)
-    return SoftSamples(_by_class(preds), _by_class(target), None if ignore is None else _by_class(ignore), weight)
-
-
-def _by_class(tensor: Tensor) -> Tensor:
-    if tensor.ndim == 1:
-        return tensor.unsqueeze(1)
-    return tensor if tensor.ndim == 2 else tensor.movedim(1, -1).reshape(-1, tensor.shape[1])
+    if preds.ndim == 1:
+        preds, target = preds.unsqueeze(1), target.unsqueeze(1)
+        ignore = None if ignore is None else ignore.unsqueeze(1)
+    classes = preds.shape[1]
+    ignored = None if ignore is None else by_class(ignore, classes)
+    return SoftSamples(by_class(preds, classes), by_class(target, classes), ignored, weight)
 
 
 def annotator_shares(degrees: Tensor) -> tuple[Tensor, Fault]:

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import map_chunks
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.labels import Bins, Labels
@@ -139,7 +140,7 @@ def _measure(
     """Choose `_Bins`, and count true classes and (with ``count_others``) other classes in them; compute the means."""
     wide, total, width = histogram.low.dtype, int(histogram.correct.sum()), delta or 1.0
     cell = (histogram.middle / width).long().clamp(0, round(1 / width) - 1)
-    cell_counts = histogram.correct.new_zeros(round(1 / width)).index_add_(0, cell, histogram.correct)
+    cell_counts = Bins(cell, round(1 / width)).sum(histogram.correct)
     is_singular = cell_counts * min(n_bins, total) > (inf if delta is None else total)
     rest = torch.where(is_singular[cell], 0, histogram.correct)
     kept = rest.nonzero().squeeze(1)
@@ -150,7 +151,7 @@ def _measure(
         edges[0], edges[-1], last = 0, 1, inf
     bins = _Bins(width, torch.where(is_singular, is_singular.cumsum(0) - 1, -1), edges[:-1], last)
     owner = bins.owner(histogram.middle)
-    correct = histogram.correct.new_zeros(bins.number + 1).index_add_(0, owner, histogram.correct)
+    correct = Bins(owner, bins.number + 1).sum(histogram.correct)
     incorrect = count_others(bins)
     low = torch.cat([is_singular.nonzero().squeeze(1).to(wide) * width, edges[:-1]])
     high = torch.cat([low[: bins.number - len(bins.starts)] + width, edges[1:]])
@@ -172,10 +173,9 @@ def equal_population(counts: Tensor, bins: int) -> Tensor:
 def check_bins(epsilon: float, n_bins: int, delta: float | None, span: str) -> None:
     """Check that ``epsilon`` is in [0, 1), ``n_bins`` at least 1, 1 / ``delta`` a whole number, and ``span`` known."""
     check_floor(epsilon)
-    if n_bins < 1:
-        raise ValueError(f"n_bins must be at least 1, but got {n_bins}.")
-    if delta is not None and not (0 < delta <= 1 and abs(1 / delta - round(1 / delta)) < 1e-6):
-        raise ValueError(f"delta must be 1 divided by a whole number, or None, but got {delta}.")
+    require(n_bins >= 1, "n_bins must be at least 1", n_bins)
+    is_valid = delta is None or (0 < delta <= 1 and abs(1 / delta - round(1 / delta)) < 1e-6)
+    require(is_valid, "delta must be 1 divided by a whole number, or None", delta)
     check_choice("span", span, BinSpan)
 
 
@@ -209,7 +209,7 @@ def measure_counts(
     histogram = _Histogram((low + high) / 2, low, high, correct)
 
     def count_others(bins: _Bins) -> Tensor:
-        return incorrect.new_zeros(bins.number + 1).index_add_(0, bins.owner(histogram.middle), incorrect)
+        return Bins(bins.owner(histogram.middle), bins.number + 1).sum(incorrect)
 
     return _measure(histogram, count_others, epsilon, n_bins, delta, span)
 
@@ -270,8 +270,7 @@ def generalized_mean_curve(
         tensor([0.5684, 0.6000, 0.6500], dtype=torch.float64)
     """
     check_bins(epsilon, n_bins, delta, span)
-    if not powers or not all(isfinite(power) for power in powers):
-        raise ValueError(f"powers must be finite and at least one, but got {powers}.")
+    require(powers and all(map(isfinite, powers)), "powers must be finite and at least one", powers)
     samples = checked_samples(preds, target, num_classes, input_scale(from_logits), ignore_index)
     true_probs = samples.map(prob_of_true_class)
     probs = true_probs[samples.labels.counted].to(samples.labels.weight.dtype)
@@ -457,5 +456,4 @@ def check_cells(cells: int | None, delta: float | None) -> None:
     if cells is None:
         return
     singular = 1 if delta is None else round(1 / delta)
-    if cells < 1 or cells % singular:
-        raise ValueError(f"cells must be None or a multiple of 1 / delta = {singular}, but got {cells}.")
+    require(cells >= 1 and cells % singular == 0, f"cells must be None or a multiple of 1 / delta = {singular}", cells)

@@ -8,6 +8,7 @@ from typing import ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 from mpcs_torch.functional.inputs.labels import WeightedSum
@@ -59,10 +60,8 @@ def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Ten
         tensor(0.6000, dtype=torch.float64)
     """
     check_floor(epsilon)
-    if not probs.is_floating_point():
-        raise ValueError(f"probs must be floating point, but got dtype {probs.dtype}.")
-    if not isfinite(power):
-        raise ValueError(f"power must be finite, but got {power}.")
+    require(probs.is_floating_point(), "probs must be floating point", f"dtype {probs.dtype}")
+    require(isfinite(power), "power must be finite", power)
     flat = probs.reshape(-1)
     raise_first([Fault("probs must hold probabilities from 0 to 1", flat, [Span(flat, 0, 1)])])
     logs = flat.to(widest_float(probs.device)).clamp(min=epsilon).log()
@@ -241,8 +240,7 @@ def means_of_sums(sums: Tensor, weight: Tensor) -> ProbabilityMeans:
 
 def check_floor(epsilon: float) -> None:
     """Check that ``epsilon``, the smallest probability, is in [0, 1)."""
-    if not 0 <= epsilon < 1:
-        raise ValueError(f"epsilon must be from 0 to below 1, but got {epsilon}.")
+    require(0 <= epsilon < 1, "epsilon must be from 0 to below 1", epsilon)
 
 
 @dataclass(eq=False)

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.checks import check_beta, check_choice, check_zero_division, widest_float
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Bins, WeightedSum
@@ -69,8 +70,7 @@ def score_from_sums(sums: SoftSums, *, beta: float, average: SoftAverage, zero_d
 
 def check_soft_settings(num_classes: int, average: str, zero_division: float) -> None:
     """Check that ``num_classes`` is positive, ``average`` is known, and ``zero_division`` is 0, 1 or NaN."""
-    if num_classes < 1:
-        raise ValueError(f"num_classes must be at least 1, but got {num_classes}.")
+    require(num_classes >= 1, "num_classes must be at least 1", num_classes)
     check_choice("average", average, SoftAverage)
     check_zero_division(zero_division)
 
@@ -231,8 +231,7 @@ def check_threshold(threshold: float | Tensor, num_classes: int) -> None:
             f"threshold must be a number or floating point of shape ({num_classes},), "
             f"but got {threshold.dtype} of shape {tuple(threshold.shape)}."
         )
-    if torch.as_tensor(threshold).isnan().any():
-        raise ValueError(f"threshold must not be NaN, but got {threshold}.")
+    require(not torch.as_tensor(threshold).isnan().any(), "threshold must not be NaN", threshold)
 
 
 class FThresholds(NamedTuple):
@@ -513,8 +512,7 @@ class SoftKLDivergence(SoftMeasure[WeightedSum]):
 
 def check_epsilon(epsilon: float) -> None:
     """Check that ``epsilon`` is from 0 to below 0.5."""
-    if not 0 <= epsilon < 0.5:
-        raise ValueError(f"epsilon must be from 0 to below 0.5, but got {epsilon}.")
+    require(0 <= epsilon < 0.5, "epsilon must be from 0 to below 0.5", epsilon)
 
 
 def _divergence(p: Tensor, y: Tensor) -> Tensor:
