@@ -19,13 +19,6 @@ class Span(NamedTuple):
     lowest: float = -inf
     highest: float = inf
 
-    def contains_all(self) -> bool:
-        """Return whether all numbers are in range."""
-        if not self.numbers.numel():
-            return True
-        lowest, highest = self.numbers.aminmax()  # both are NaN if any number is NaN
-        return bool(self.lowest <= lowest.item() and highest.item() <= self.highest)
-
     def outside(self) -> Tensor:
         """Return the mask of the numbers that are out of range: (M,), bool."""
         return ~((self.numbers >= self.lowest) & (self.numbers <= self.highest))
@@ -51,29 +44,24 @@ class Fault(NamedTuple):
 
     def broken(self) -> Tensor:
         """Return whether each sample violates the rule: (M,), bool."""
-        broken = torch.stack([span.outside() for span in self.spans]).any(dim=0)
+        broken = self.values.new_zeros(len(self.values), dtype=torch.bool)
+        for span in self.spans:
+            broken = broken | span.outside()
         return broken if self.counted is None else broken & self.counted
-
-    def raise_if_broken(self) -> None:
-        """Raise a ValueError that quotes the first sample that violates the rule, if any."""
-        broken = self.broken()
-        if broken.any():
-            sample = int(broken.int().argmax())
-            raise ValueError(f"{self.rule}, but sample {sample} has {_quote(self.values[sample])}.")
 
 
 def raise_first(faults: Sequence[Fault]) -> None:
-    """Raise a ValueError for the first of ``faults`` whose rule a sample violates; this waits for an accelerator."""
+    """Raise a ValueError that quotes the first sample that violates a rule, if any; this waits for an accelerator."""
     for fault in faults:
-        for span in fault.spans:
-            if not span.contains_all():
-                fault.raise_if_broken()
+        broken = fault.broken()
+        if broken.any():
+            sample = int(broken.int().argmax())
+            raise ValueError(f"{fault.rule}, but sample {sample} has {_quote(fault.values[sample])}.")
 
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:
     """Count the samples that violate each rule, without waiting for an accelerator: int64 (len(faults),)."""
-    none = faults[0].values.new_zeros((), dtype=torch.int64)
-    return torch.stack([fault.broken().sum() if fault.spans else none for fault in faults])
+    return torch.stack([fault.broken().sum() for fault in faults])
 
 
 def raise_for_counts(counts: Tensor, rules: Sequence[str]) -> None:
