@@ -20,8 +20,9 @@ from mpcs_torch.functional.inputs.decisions import flatten_decisions, highest_cl
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale
 from mpcs_torch.functional.inputs.soft_labels import annotator_shares, flatten_soft
+from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
 from mpcs_torch.metrics.metric_groups import MetricGroup, metric_groups
-from mpcs_torch.metrics.register import ENTRIES, FAMILIES, MetricEntry, Takes, entry_of_metric, find_entry
+from mpcs_torch.metrics.register import ENTRIES, FAMILIES, MetricEntry, Takes
 
 Metrics = Sequence[Any] | Mapping[str, Any]
 """Names, entries of the register and torchmetrics Metrics; or these by name, and functions of `Rows`."""

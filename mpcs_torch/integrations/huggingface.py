@@ -28,7 +28,7 @@ from transformers import EvalPrediction, TrainerCallback, TrainerControl, Traine
 from mpcs_torch.errors import MpcsError, quoted
 from mpcs_torch.integrations.checkpoints import CheckpointCallback
 from mpcs_torch.learning import MPCSLR, CheckpointSelector
-from mpcs_torch.metrics.register import entry_of_metric
+from mpcs_torch.metrics.find_entry import entry_of_metric
 
 __all__ = ["HuggingFaceError", "SelectCheckpoint", "compute_metrics", "loss_function"]
 

@@ -24,7 +24,8 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import MpcsError, quoted
 from mpcs_torch.functional.inputs.arrays import no_concern
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.metrics.register import MetricEntry, entry_of_metric, find_entry
+from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
+from mpcs_torch.metrics.register import MetricEntry
 
 __all__ = [
     "ConcernScorer",

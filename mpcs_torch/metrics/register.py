@@ -4,7 +4,6 @@ The trainer, ``mpcs score``, ``mpcs select``, tests and documentation read it. T
 module does not import torchmetrics: a `Metric` that is no measure is imported when it is made.
 """
 
-import ast
 import inspect
 from collections.abc import Mapping
 from copy import deepcopy
@@ -16,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from torch import Tensor
 from torch.nn import Module
 
-from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.functional.concern.coverage import Coverage, SelectiveAccuracy
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.concern.expected_concern import ExpectedConcern, RowCost
@@ -118,7 +116,7 @@ class MetricEntry:
         """Replace the class of a Metric by its measure, or by its import path."""
         if isinstance(self.of, type) and issubclass(self.of, Module):
             metric: Any = self.of
-            object.__setattr__(self, "of", _identity(metric))
+            object.__setattr__(self, "of", identity_of(metric))
 
     @property
     def direction(self) -> Direction | None:
@@ -222,84 +220,13 @@ class MetricEntry:
         return int(number) if self.is_count else float(number)
 
 
-def find_entry(text: str) -> MetricEntry:
-    """Return the entry with the name ``text``, or create an entry if ``text`` is the import path of a user's `Metric`.
-
-    Raises:
-        ValueError: If ``text`` is neither a name of an entry nor an import path of a `Metric`.
-    """
-    if text in BY_NAME:
-        return BY_NAME[text]
-    name, _, of = text.partition("[")
-    if name in OF_CLASS and of.endswith("]"):
-        return replace(OF_CLASS[name], name=text, of_class=of[:-1], compared_as=text)
-    if ":" in text:
-        return entry_of_path(text)
-    names = [*BY_NAME, *(f"{name}[CLASS]" for name in OF_CLASS)]
-    if text in OF_CLASS:
-        suggestion = f"did you mean {text}[CLASS]?"
-    elif text in RENAMED:
-        suggestion = f"did you mean {RENAMED[text]}?"
-    else:
-        suggestion = did_you_mean(text, names)
-    known = "metrics have a name of `mpcs metrics`" if suggestion else f"metrics are {', '.join(names)}"
-    rule = f"{known}, or [name=]package.module:Class(setting=value)"
-    raise ValueError(f"{rule}, but got {quoted(text)}{f': {suggestion}' if suggestion else '.'}")
-
-
-def entry_of_path(path: str) -> MetricEntry:
-    """Create an entry for ``[name=]package.module:Class`` or ``[name=]package.module:Class(setting=value)``.
-
-    The default name is that of the class. A metric class named ``Binary...`` takes the probabilities of class 1, any
-    other those of all classes. The value of a setting is a Python literal if it can be parsed as one, otherwise text.
-
-    Raises:
-        ValueError: If ``path`` does not name a torchmetrics `Metric`, or the syntax of its settings is invalid.
-    """
-    from torchmetrics import Metric
-
-    custom_name, _, path = path.partition("=") if "=" in path.partition(":")[0] else ("", "", path)
-    class_path, _, arguments = path.removesuffix(")").partition("(")
-    metric = import_attribute(class_path)
-    if not (isinstance(metric, type) and issubclass(metric, Metric)):
-        raise ValueError(f"path must name a torchmetrics Metric class, but {quoted(path)} names {quoted(metric)}.")
-    pairs = [pair.partition("=") for pair in arguments.split(",")] if arguments else []
-    if bool(arguments) != path.endswith(")") or not all(setting.strip().isidentifier() for setting, _, _ in pairs):
-        raise ValueError(f"settings must be written as Class(setting=value), but got {quoted(path)}.")
-    settings = {setting.strip(): _parse_value(value.strip()) for setting, _, value in pairs}
-    name = custom_name.strip() or metric.__name__
-    return MetricEntry(name, metric, _takes_of(metric), settings, compared_as=name)
-
-
-def entry_of_metric(metric: "Metric", name: str | None = None) -> MetricEntry:
-    """Create a `MetricEntry` for a metric instance; the default name is the name of its class."""
-    kind = type(metric)
-    takes = _takes_of(kind)
-    if takes == "probabilities" and getattr(metric, "from_logits", False):
-        takes = "log_probabilities"  # log-probabilities are also logits
-    name = kind.__name__ if name is None else name
-    return MetricEntry(name, kind, takes, made=metric, compared_as=name)
-
-
-def _identity(metric: "type[Metric]") -> "type[Measure[Any, Any]] | str":
+def identity_of(metric: "type[Metric]") -> "type[Measure[Any, Any]] | str":
     """Return the measure of the class of a Metric, or its import path."""
     measure: type[Measure[Any, Any]] | None = getattr(metric, "of", None)
     if measure is not None:
         return measure
     public = metric.__module__.startswith("mpcs_torch.metrics")
     return f"{'mpcs_torch.metrics' if public else metric.__module__}:{metric.__qualname__}"
-
-
-def _takes_of(metric: "type[Metric]") -> Takes:
-    """Return the kind of input of a registered metric; guess that of others by the name (``Binary...``)."""
-    return TAKES.get(_identity(metric), "positive" if metric.__name__.startswith("Binary") else "probabilities")
-
-
-def _parse_value(text: str) -> Any:
-    try:
-        return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
-        return text
 
 
 RISK_COVERAGE = "mpcs_torch.metrics:RiskCoverageArea"
@@ -683,8 +610,6 @@ PUBLISHED = {"f1_macro": "macro_f1"}
 """The names of metrics that are called otherwise in published records and their configs."""
 COLUMNS: Mapping[str, MetricEntry] = {**BY_NAME, **{name: BY_NAME[ours] for name, ours in PUBLISHED.items()}}
 """The metrics by the names that columns of records may have."""
-RENAMED = {**PUBLISHED, "weighted_error_rate": "misclassification_rate"}
-"""The names that users of other versions and libraries may give, and what they are called here."""
 
 
 def _rate(name: str, rate: quality.Rate, what: str, undefined: Undefined) -> MetricEntry:

@@ -18,7 +18,8 @@ from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.chosen import as_entries
 from mpcs_torch.evaluation.metric_states import takes_weights
 from mpcs_torch.functional.quality.scores import ClassCountMeasure
-from mpcs_torch.metrics.register import ENTRIES, find_entry
+from mpcs_torch.metrics.find_entry import find_entry
+from mpcs_torch.metrics.register import ENTRIES
 from tests.evaluation.means import MEANS
 
 ROWS, CLASSES = 600, 4

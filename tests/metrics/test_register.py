@@ -15,9 +15,10 @@ from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.functional.quality.scores import ClassErrorRates
+from mpcs_torch.metrics.find_entry import find_entry
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.metric_groups import metric_groups
-from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS, RISK_COVERAGE, MetricEntry, Takes, find_entry
+from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS, RISK_COVERAGE, MetricEntry, Takes
 
 NO_SCALAR = {
     metrics.ClassErrorRates,

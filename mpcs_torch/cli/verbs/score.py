@@ -75,7 +75,7 @@ def score(
     from mpcs_torch.concern import load_concern_range
     from mpcs_torch.evaluation.classifier_files import RowRisks, open_models, score_models, shared_rows
     from mpcs_torch.evaluation.files.predictions import Predictions
-    from mpcs_torch.metrics.register import find_entry
+    from mpcs_torch.metrics.find_entry import find_entry
 
     costs = load_concern_range(*concern) if concern else None
     spec = None if costs is None else costs.middle

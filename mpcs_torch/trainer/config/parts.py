@@ -22,7 +22,8 @@ from pydantic import (
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.packaged import import_attribute
-from mpcs_torch.metrics.register import COLUMNS, MetricEntry, Takes, entry_of_path
+from mpcs_torch.metrics.find_entry import entry_of_path
+from mpcs_torch.metrics.register import COLUMNS, MetricEntry, Takes
 
 
 def _number(value: object) -> object:

@@ -1,0 +1,86 @@
+"""Find the entry of a metric in the register by its name, or make one from an import path or a Metric."""
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mpcs_torch.errors import did_you_mean, quoted
+from mpcs_torch.io.packaged import import_attribute
+from mpcs_torch.metrics.register import BY_NAME, OF_CLASS, PUBLISHED, TAKES, MetricEntry, Takes, identity_of
+
+if TYPE_CHECKING:  # torchmetrics takes seconds to import
+    from torchmetrics import Metric
+
+RENAMED = {**PUBLISHED, "weighted_error_rate": "misclassification_rate"}
+"""The names that users of other versions and libraries may give, and what they are called here."""
+
+
+def find_entry(text: str) -> MetricEntry:
+    """Return the entry with the name ``text``, or create an entry if ``text`` is the import path of a user's `Metric`.
+
+    Raises:
+        ValueError: If ``text`` is neither a name of an entry nor an import path of a `Metric`.
+    """
+    if text in BY_NAME:
+        return BY_NAME[text]
+    name, _, of = text.partition("[")
+    if name in OF_CLASS and of.endswith("]"):
+        return replace(OF_CLASS[name], name=text, of_class=of[:-1], compared_as=text)
+    if ":" in text:
+        return entry_of_path(text)
+    names = [*BY_NAME, *(f"{name}[CLASS]" for name in OF_CLASS)]
+    if text in OF_CLASS:
+        suggestion = f"did you mean {text}[CLASS]?"
+    elif text in RENAMED:
+        suggestion = f"did you mean {RENAMED[text]}?"
+    else:
+        suggestion = did_you_mean(text, names)
+    known = "metrics have a name of `mpcs metrics`" if suggestion else f"metrics are {', '.join(names)}"
+    rule = f"{known}, or [name=]package.module:Class(setting=value)"
+    raise ValueError(f"{rule}, but got {quoted(text)}{f': {suggestion}' if suggestion else '.'}")
+
+
+def entry_of_path(path: str) -> MetricEntry:
+    """Create an entry for ``[name=]package.module:Class`` or ``[name=]package.module:Class(setting=value)``.
+
+    The default name is that of the class. A metric class named ``Binary...`` takes the probabilities of class 1, any
+    other those of all classes. The value of a setting is a Python literal if it can be parsed as one, otherwise text.
+
+    Raises:
+        ValueError: If ``path`` does not name a torchmetrics `Metric`, or the syntax of its settings is invalid.
+    """
+    from torchmetrics import Metric
+
+    custom_name, _, path = path.partition("=") if "=" in path.partition(":")[0] else ("", "", path)
+    class_path, _, arguments = path.removesuffix(")").partition("(")
+    metric = import_attribute(class_path)
+    if not (isinstance(metric, type) and issubclass(metric, Metric)):
+        raise ValueError(f"path must name a torchmetrics Metric class, but {quoted(path)} names {quoted(metric)}.")
+    pairs = [pair.partition("=") for pair in arguments.split(",")] if arguments else []
+    if bool(arguments) != path.endswith(")") or not all(setting.strip().isidentifier() for setting, _, _ in pairs):
+        raise ValueError(f"settings must be written as Class(setting=value), but got {quoted(path)}.")
+    settings = {setting.strip(): _parse_value(value.strip()) for setting, _, value in pairs}
+    name = custom_name.strip() or metric.__name__
+    return MetricEntry(name, metric, _takes_of(metric), settings, compared_as=name)
+
+
+def entry_of_metric(metric: "Metric", name: str | None = None) -> MetricEntry:
+    """Create a `MetricEntry` for a metric instance; the default name is the name of its class."""
+    kind = type(metric)
+    takes = _takes_of(kind)
+    if takes == "probabilities" and getattr(metric, "from_logits", False):
+        takes = "log_probabilities"  # log-probabilities are also logits
+    name = kind.__name__ if name is None else name
+    return MetricEntry(name, kind, takes, made=metric, compared_as=name)
+
+
+def _takes_of(metric: "type[Metric]") -> Takes:
+    """Return the kind of input of a registered metric; guess that of others by the name (``Binary...``)."""
+    return TAKES.get(identity_of(metric), "positive" if metric.__name__.startswith("Binary") else "probabilities")
+
+
+def _parse_value(text: str) -> Any:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
