@@ -9,17 +9,15 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, concat_chunks, concern_weights, is_spec
+from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, concern_weights, is_spec
 from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.decisions import highest_classes
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Term, WeightedSum
 from mpcs_torch.functional.inputs.probabilities import Samples
-from mpcs_torch.functional.measure import ProbabilityMeasure
+from mpcs_torch.functional.measure import ProbabilityMeasure, Ratios
 
 CorrectConcern = Literal["sum", "count"]
-CHUNK = 2**16
-"""The number of confidences to process together, so that intermediate results stay in the cache."""
 LOWEST_LEVEL = 1e-7
 """The value that replaces 0 before a logarithm is taken."""
 DEFAULT_K, DEFAULT_T = 5, 200
@@ -202,10 +200,29 @@ class MetaPatternConcernScore(ProbabilityMeasure):
         return () if self.average == "micro" else (self.num_classes,)
 
     def term(self, samples: Samples) -> Tensor:
-        """Return the score of each sample."""
+        """Return the score of each sample, (M,): float64 (float32 on MPS), NaN for invalid logits."""
         assert self.k is not None
         assert self.t is not None
-        return pattern_scores(samples, k=self.k, t=self.t, concern=self.weights, correct_concern=self.correct_concern)
+        # The score is piecewise constant, so it has no gradient.
+        confidence, label = highest_classes(samples.probs().detach(), self.k)
+        true, wide = samples.labels.target.unsqueeze(1), widest_float(label.device)
+        is_wrong, highest_level = label != true, self.t - 1
+        # In float64, confidence times t is exact; in float32 it could round up to the next interval.
+        interval = (confidence.to(wide) * self.t).floor_()
+        level = torch.where(is_wrong, interval.neg().add_(highest_level), interval)
+        level.clamp_(LOWEST_LEVEL, highest_level)  # p = 1 gives t
+        log_level = level.div_(highest_level).log_()  # at most 0
+        wrong = is_wrong.to(wide)
+        wrong_concern, wrong_logs = wrong.sum(dim=1), log_level * wrong
+        true_log = (log_level - wrong_logs).sum(dim=1)
+        has_true = wrong_concern.neg().add_(self.k)  # 1 if the true class is in the pattern, else 0
+        if self.weights is not None:  # a pattern without the true class has concern 1 everywhere (Alg. 1 line 7)
+            weight = torch.where(has_true.unsqueeze(1) > 0, pair_weights(self.weights, true, label), 1.0)
+            wrong_concern, wrong_logs = (wrong * weight).sum(dim=1), wrong_logs * weight
+        wrong_log, true_concern = wrong_logs.sum(dim=1), has_true
+        if self.k > 1:  # for k = 1, the true class has concern 1: there are no others
+            true_concern = has_true * (wrong_concern if self.correct_concern == "sum" else self.k - 1)
+        return ((wrong_log + true_concern * true_log) / (wrong_concern + true_concern)).abs_()
 
     def terms(self, rows: Samples) -> Sequence[Term]:
         """Return the score and 1, at the true class if the value is by class."""
@@ -214,7 +231,7 @@ class MetaPatternConcernScore(ProbabilityMeasure):
         place = self.num_classes, rows.labels.target
         return Term(*place, rows.map(self.term)), Term(*place)
 
-    def row_ratios(self, whole: WeightedSum) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
+    def row_ratios(self, whole: WeightedSum) -> Ratios:  # noqa: ARG002  # the same for any samples
         """Return the lowest and the highest score of a sample, each with 1 as the denominator."""
         return [(0, 1), (log(((self.t or 0) - 1) / LOWEST_LEVEL), 1)]
 
@@ -234,48 +251,6 @@ def weight_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Ten
         return matrix.coalesce()
     matrix.fill_diagonal_(1)
     return None if (matrix == 1).all() else matrix
-
-
-def pattern_scores(
-    samples: Samples, *, k: int, t: int, concern: Tensor | None, correct_concern: CorrectConcern = "sum"
-) -> Tensor:
-    """Compute `meta_pattern_concern_score` of each sample, without synchronizing an accelerator.
-
-    The scores are (M,), float64 (float32 on MPS), and NaN for invalid logits. ``concern`` (C, C) must have the dtype of
-    the scores; if it is sparse, it must be coalesced.
-    """
-    samples = Samples(samples.scores.detach(), samples.labels, samples.scale)  # the score is piecewise constant
-    confidence, label = concat_chunks(lambda rows: highest_classes(samples.at(rows).probs(), k), samples.scores)
-    true = samples.labels.target.unsqueeze(1)
-    (scores,) = concat_chunks(
-        lambda rows: [_score(confidence[rows], label[rows], true[rows], t, concern, correct_concern)],
-        confidence,
-        size=CHUNK,
-    )
-    return scores
-
-
-def _score(
-    confidence: Tensor, label: Tensor, true: Tensor, t: int, concern: Tensor | None, correct_concern: CorrectConcern
-) -> Tensor:
-    """Return the score (M,) of each sample from its k most probable classes, ``label``, and their ``confidence``."""
-    k, wide = label.shape[1], widest_float(label.device)
-    is_wrong = label != true
-    # In float64 the product of a float32 confidence and t is exact; in float32 it could round up to the next interval.
-    interval = (confidence.to(wide) * t).floor_()
-    level = torch.where(is_wrong, interval.neg().add_(t - 1), interval).clamp_(LOWEST_LEVEL, t - 1)  # p = 1 gives t
-    log_level = level.div_(t - 1).log_()  # at most 0
-    wrong = is_wrong.to(wide)
-    wrong_concern, wrong_logs = wrong.sum(dim=1), log_level * wrong
-    true_log = (log_level - wrong_logs).sum(dim=1)
-    has_true = wrong_concern.neg().add_(k)  # 1 if the true class is in the pattern, else 0
-    if concern is not None:  # a pattern without the true class has concern 1 everywhere (Alg. 1 line 7)
-        weight = torch.where(has_true.unsqueeze(1) > 0, pair_weights(concern, true, label), 1.0)
-        wrong_concern, wrong_logs = (wrong * weight).sum(dim=1), wrong_logs * weight
-    wrong_log, true_concern = wrong_logs.sum(dim=1), has_true
-    if k > 1:  # for k = 1, the true class has concern 1: there are no others
-        true_concern = has_true * (wrong_concern if correct_concern == "sum" else k - 1)
-    return ((wrong_log + true_concern * true_log) / (wrong_concern + true_concern)).abs_()
 
 
 def pair_weights(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:

@@ -107,13 +107,13 @@ EVERY_ROW = slice(None)
 """The slice of all rows, for work that is not split into chunks."""
 
 
-def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size: int | None = None) -> list[T]:
+def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor) -> list[T]:
     """Apply ``work`` to consecutive slices of the rows of ``values`` (M, ...), and return the list of results.
 
-    On the CPU, the rows of a slice have about ``size`` elements, by default `CHUNK`. All rows are one slice if the code
+    On the CPU, the rows of a slice have about `CHUNK` elements. All rows are one slice if the code
     is compiled, or if ``values`` or ``inputs`` require gradients, because autograd then keeps all results anyway.
     """
-    size = 2**26 if not values.is_cpu else size or CHUNK  # small chunks underuse an accelerator
+    size = CHUNK if values.is_cpu else 2**26  # small chunks underuse an accelerator
     if torch.compiler.is_compiling() or values.numel() <= size:
         return [work(EVERY_ROW)]
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (values, *inputs)):
@@ -123,9 +123,7 @@ def map_chunks(work: Callable[[slice], T], values: Tensor, *inputs: Tensor, size
     return [work(slice(start, min(start + step, rows))) for start in range(0, rows, step)]
 
 
-def concat_chunks(
-    work: Callable[[slice], Sequence[Tensor]], values: Tensor, *, size: int | None = None
-) -> list[Tensor]:
+def concat_chunks(work: Callable[[slice], Sequence[Tensor]], values: Tensor) -> list[Tensor]:
     """Apply ``work`` to slices of rows as `map_chunks` does; concatenate each of its output tensors over the slices."""
-    chunks = map_chunks(work, values, size=size)
+    chunks = map_chunks(work, values)
     return list(chunks[0]) if len(chunks) == 1 else [torch.cat(parts) for parts in zip(*chunks, strict=True)]

@@ -1,5 +1,6 @@
 """Decisions and labels of any shape, flattened to M samples, and the most probable classes."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -32,14 +33,12 @@ def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         highest, label = (scores + 0.0).sort(dim=1, descending=True, stable=True)  # a GPU ranks -0.0 below 0.0
         return highest[:, :k], label[:, :k]
     rest = scores.clone()
-    found: list[Tensor] = []
-    labels: list[Tensor] = []
-    for _ in range(k):
-        highest, label = highest_class(rest)
-        found.append(highest)
-        labels.append(label)
-        rest.scatter_(1, label.unsqueeze(1), -torch.inf)
-    return torch.stack(found, dim=1), torch.stack(labels, dim=1)
+    highest = torch.empty_like(scores[:, :k])  # keeps the order in memory, on which the rounding of sums depends
+    label = torch.empty_like(highest, dtype=torch.int64)
+    for place in range(k):
+        highest[:, place], label[:, place] = highest_class(rest)
+        rest.scatter_(1, label[:, place : place + 1], -torch.inf)
+    return highest, label
 
 
 REFERRED = -1
@@ -58,7 +57,7 @@ class Decisions(NamedTuple):
     """The number of possible decisions besides the C classes. 0: none; 1: a referral (code -1); more: also coarse
     answers (codes C, C + 1, ...)."""
 
-    def find_faults(self) -> tuple[Fault, Fault, Fault]:
+    def find_faults(self) -> Sequence[Fault]:
         """Return a `Fault`, the check of one validation rule, for each of `decision_rules`, in that order."""
         num_classes = self.labels.num_classes
         if self.raw.is_floating_point():

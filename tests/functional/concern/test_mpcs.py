@@ -15,7 +15,7 @@ from mpcs_torch.functional import (
     least_concern_decision,
     meta_pattern_concern_score,
 )
-from mpcs_torch.functional.concern.mpcs import pattern_scores
+from mpcs_torch.functional.concern import mpcs
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from tests.conftest import load_oracle
 
@@ -151,7 +151,7 @@ def test_the_core_compiles_once_for_all_batch_sizes(num_classes: int) -> None:
         samples = flatten_samples(
             preds, target, num_classes=num_classes, scale="logits", ignore_index=None, sample_weight=None
         )
-        return pattern_scores(samples, k=3, t=20, concern=None)
+        return mpcs.MetaPatternConcernScore(num_classes, k=3, t=20).term(samples)
 
     counter = CompileCounter()
     compiled = torch.compile(core, fullgraph=True, dynamic=True, backend=counter)
