@@ -39,6 +39,10 @@ IntervalRule = Literal["bounded", "mean", "smooth"]
 """
 IntervalScale = Literal["plain", "log", "logit", "atanh"]
 """The scale on which a value is almost normally distributed, such as ``"log"`` if it is positive."""
+Ratios = Sequence[tuple[float, float]]
+"""Pairs of a numerator and a denominator."""
+RatioOfBins = tuple[Tensor, Tensor]
+"""The numerator and the denominator of the value in each of B bins: (B,) each."""
 Sums = TypeVar("Sums", bound=tuple[Tensor, ...])
 
 
@@ -122,7 +126,7 @@ class Measure(ABC, Generic[RowsT, Sums]):
         numerator, denominator = self.ratio(sums, sums)
         return numerator / denominator
 
-    def ratio(self, sums: Sums, whole: Sums) -> tuple[Tensor, Tensor]:  # noqa: ARG002  # for subclasses
+    def ratio(self, sums: Sums, whole: Sums) -> RatioOfBins:  # noqa: ARG002  # for subclasses
         """Return the numerator and the denominator of the value in each of B bins, (B,) each.
 
         ``sums`` are the sums of the bins; its first two fields are the default result. ``whole`` has the total sums.
@@ -134,11 +138,11 @@ class Measure(ABC, Generic[RowsT, Sums]):
         """Convert the quotient of `ratio` to the value, by a monotonic function; by default, they are equal."""
         return ratio
 
-    def row_ratios(self, whole: Sums) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # for subclasses
+    def row_ratios(self, whole: Sums) -> Ratios:  # noqa: ARG002  # for subclasses
         """Return the (numerator, denominator) pairs that bound those of any row; empty if there is no bound."""
         return [(limit, 1) for limit in self.row_limits]
 
-    def seen_ratios(self, units: Sums) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # for subclasses
+    def seen_ratios(self, units: Sums) -> Ratios:  # noqa: ARG002  # for subclasses
         """Return pairs as in `row_ratios` from the sums of units, where the definition has no limits; else nothing."""
         return []
 

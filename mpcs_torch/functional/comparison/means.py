@@ -214,13 +214,12 @@ def audited_mean(
     rows = weighted - share * control
     lowest, highest = (share * predicted.max()).neg() * (1 / chance - 1).max(), (1 / chance).max()
     if clusters is not None:
-        sums, largest = codes.bincount(rows), sizes.max()
-        values, per = torch.cat([sums, torch.stack([lowest, highest]) * largest]), torch.cat([sizes, largest.repeat(2)])
-        counts = (torch.arange(len(values)) < len(sizes)).long()
-        return AuditedMean(rows.mean().item(), *bounded_mean_interval(values, counts, per=per, confidence=confidence))
-    bins = ((rows - lowest) / (highest - lowest).clamp(min=1e-300) * BINS).round().long()
-    counts, sums = bins.bincount(minlength=BINS + 1), bins.bincount(rows, minlength=BINS + 1)
-    means = torch.where(counts > 0, sums / counts, rows.mean())
-    values = torch.cat([means, torch.stack([lowest, highest])])  # the extremes, which need not occur
-    ends = bounded_mean_interval(values, torch.cat([counts, counts.new_zeros(2)]), confidence=confidence)
-    return AuditedMean(rows.mean().item(), *ends)
+        values, counts = codes.bincount(rows), torch.ones_like(sizes)
+    else:
+        bins = ((rows - lowest) / (highest - lowest).clamp(min=1e-300) * BINS).round().long()
+        counts, sums = bins.bincount(minlength=BINS + 1), bins.bincount(rows, minlength=BINS + 1)
+        values, sizes = torch.where(counts > 0, sums / counts, rows.mean()), torch.ones_like(counts)
+    extremes = torch.stack([lowest, highest]) * sizes.max()  # which need not occur
+    values, per = torch.cat([values, extremes]), torch.cat([sizes, sizes.max().repeat(2)])
+    counts = torch.cat([counts, counts.new_zeros(2)])
+    return AuditedMean(rows.mean().item(), *bounded_mean_interval(values, counts, per=per, confidence=confidence))

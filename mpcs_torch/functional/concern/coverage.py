@@ -5,11 +5,13 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, SeverityMeasure, dangerous_pair_mask
 from mpcs_torch.functional.inputs.arrays import ConcernLike
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.probabilities import Samples, checked_samples, input_scale
+from mpcs_torch.functional.measure import RatioOfBins
 
 
 def coverage(
@@ -45,7 +47,7 @@ class Coverage(SeverityMeasure):
 
     direction = "max"
 
-    def ratio(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def ratio(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> RatioOfBins:  # noqa: ARG002
         """Return the numbers of decided samples and of all samples."""
         return sums.decided, sums.samples
 
@@ -83,7 +85,7 @@ class SelectiveAccuracy(SeverityMeasure):
 
     direction = "max"
 
-    def ratio(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def ratio(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> RatioOfBins:  # noqa: ARG002
         """Return the numbers of correct decisions and of decided samples."""
         return sums.decided - sums.errors, sums.decided
 
@@ -148,10 +150,8 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None
         >>> risk_coverage_curve(torch.tensor([0.1, 0.4, 0.2]), torch.tensor([0, 1, 0])).risk
         tensor([0.0000, 0.0000, 0.3333], dtype=torch.float64)
     """
-    if loss.shape != risk.shape or risk.ndim != 1:
-        raise ValueError(
-            f"risk and loss must have the same shape (N,), but got {tuple(risk.shape)} and {tuple(loss.shape)}."
-        )
+    is_alike = loss.shape == risk.shape and risk.ndim == 1
+    require(is_alike, "risk and loss must have the same shape (N,)", f"{tuple(risk.shape)} and {tuple(loss.shape)}")
     if risk.isnan().any():
         raise ValueError("risk must hold no NaN.")
     ordered = risk.sort()

@@ -11,7 +11,7 @@ from mpcs_torch.functional.inputs.arrays import ConcernLike, concern_pairs, is_s
 from mpcs_torch.functional.inputs.checks import check_choice, check_matrix_fits, check_pairs
 from mpcs_torch.functional.inputs.decisions import Decisions
 from mpcs_torch.functional.inputs.labels import Term
-from mpcs_torch.functional.measure import DecisionMeasure
+from mpcs_torch.functional.measure import DecisionMeasure, RatioOfBins
 
 DANGEROUS = 2
 """The severity of a dangerous error."""
@@ -127,7 +127,7 @@ class DangerousErrors(SeverityMeasure):
         rate = super().value(sums)
         return torch.where(sums.errors > 0, rate, 0.0) if self.normalize == "errors" else rate
 
-    def ratio(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def ratio(self, sums: DangerousErrorCounts, whole: DangerousErrorCounts) -> RatioOfBins:  # noqa: ARG002
         """Return the number of dangerous errors, and the denominator of their rate."""
         per = {"errors": sums.errors, "decided": sums.decided}.get(self.normalize or "", sums.samples)
         return sums.dangerous, per

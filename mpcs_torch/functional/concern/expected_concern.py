@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, by_class, concern_costs
 from mpcs_torch.functional.inputs.checks import (
@@ -31,7 +32,7 @@ from mpcs_torch.functional.inputs.probabilities import (
     input_scale,
     sample_rules,
 )
-from mpcs_torch.functional.measure import RowMeasure
+from mpcs_torch.functional.measure import RatioOfBins, Ratios, RowMeasure
 
 DecideBy = Literal["most_probable", "least_concern"]
 
@@ -203,11 +204,11 @@ class ExpectedConcern(RowMeasure[Samples | Decisions, CostSums]):
         cost = torch.where(shares > 0, shares * sums.cost / sums.samples, 0.0).sum(-1)
         return cost / (shares @ costs).amin() if normalize else cost
 
-    def ratio(self, sums: CostSums, whole: CostSums) -> tuple[Tensor, Tensor]:
+    def ratio(self, sums: CostSums, whole: CostSums) -> RatioOfBins:
         """Return the cost of the decisions, and the cost of the constant decision that is best over all samples."""
         return sums.cost.sum(-1), sums.samples @ self._baseline(whole)
 
-    def row_ratios(self, whole: CostSums) -> Sequence[tuple[float, float]]:
+    def row_ratios(self, whole: CostSums) -> Ratios:
         """Return two pairs for each class: 0 and its highest cost, each with the cost of the best constant decision."""
         constant = self._baseline(whole).tolist()
         highest = self.costs.amax(1).tolist()
@@ -282,7 +283,7 @@ class CostedDecisions(NamedTuple):
     labels: Labels
     """Dummy labels of 0, with the sample weights."""
 
-    def find_faults(self) -> tuple[Fault, ...]:
+    def find_faults(self) -> Sequence[Fault]:
         """Return a `Fault` for each of `row_cost_rules`, in that order: it finds the samples that break the rule."""
         spans = [finite(self.costs.amin(1)), finite(self.costs.amax(1))]
         rule, *_ = row_cost_rules(self.labels.num_classes)
@@ -333,11 +334,11 @@ class RowCost(RowMeasure[CostedDecisions, RowCostSums]):
         cost = costs.gather(1, rows.decisions.predicted.unsqueeze(1)).squeeze(1)
         return *(Term(number=number) for number in (cost, costs.amin(1), costs.amax(1))), Term()
 
-    def ratio(self, sums: RowCostSums, whole: RowCostSums) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def ratio(self, sums: RowCostSums, whole: RowCostSums) -> RatioOfBins:  # noqa: ARG002
         """Return the sum of the costs (or regrets) of the decisions, and the sum of the weights."""
         return (sums.cost - sums.least if self.regret else sums.cost), sums.samples
 
-    def seen_ratios(self, units: RowCostSums) -> Sequence[tuple[float, float]]:
+    def seen_ratios(self, units: RowCostSums) -> Ratios:
         """Return the lowest and the highest mean cost (or regret) that decisions can have in any unit that was seen."""
         least, most = units.least / units.samples, units.most / units.samples
         if self.regret:
@@ -376,19 +377,17 @@ def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
         tensor([0.0500, 0.4400], dtype=torch.float64)
     """
     bounds = [as_tensor(bound, name).to(counts.device).double() for bound, name in ((low, "low"), (high, "high"))]
-    if bounds[0].shape != bounds[1].shape or bounds[0].ndim not in (2, 3) or not bounds[0].numel():
-        shapes = " and ".join(str(tuple(bound.shape)) for bound in bounds)
-        raise ValueError(f"low and high must have one shape, (C, K) or (V, C, K), but got {shapes}.")
+    is_alike = bounds[0].shape == bounds[1].shape and bounds[0].ndim in (2, 3) and bounds[0].numel()
+    shapes = " and ".join(str(tuple(bound.shape)) for bound in bounds)
+    require(is_alike, "low and high must have one shape, (C, K) or (V, C, K)", shapes)
     low, high = (bound.clone().reshape(-1, *bound.shape[-2:]) for bound in bounds)
     for box in (*low, *high):
         check_costs(box, len(box), referral=True)
         box.fill_diagonal_(0)
     if (low > high).any():
         raise ValueError("low must nowhere be above high, but is.")
-    if counts.shape[-2:] != low.shape[1:]:
-        raise ValueError(
-            f"counts must have shape (..., {low.shape[1]}, {low.shape[2]}), but got {tuple(counts.shape)}."
-        )
+    rule = f"counts must have shape (..., {low.shape[1]}, {low.shape[2]})"
+    require(counts.shape[-2:] == low.shape[1:], rule, tuple(counts.shape))
     counts = counts.double().unsqueeze(-3)
     positive, negative = counts.clamp(min=0), counts.clamp(max=0)
     lowest = (positive * low + negative * high).sum((-2, -1)).amin(-1)

@@ -92,15 +92,11 @@ def check_pairs(concern: Tensor, num_classes: int) -> None:
 def _check_matrix(
     concern: Tensor, num_classes: int, *, referral: bool = False, layouts: Sequence[torch.layout] = (torch.strided,)
 ) -> None:
-    if concern.layout not in layouts:
-        raise ValueError(f"concern must have layout {' or '.join(map(str, layouts))}, but got {concern.layout}.")
+    require(concern.layout in layouts, f"concern must have layout {' or '.join(map(str, layouts))}", concern.layout)
     allowed = [(num_classes, num_classes), *([(num_classes, num_classes + 1)] if referral else [])]
     has_coarse_answers = referral and concern.ndim == 2 and len(concern) == num_classes < concern.shape[1]
-    if concern.shape not in allowed and not has_coarse_answers:
-        raise ValueError(
-            f"concern must have shape {' or '.join(map(str, allowed))}, one row for each true class, "
-            f"but got {tuple(concern.shape)}."
-        )
+    rule = f"concern must have shape {' or '.join(map(str, allowed))}, one row for each true class"
+    require(concern.shape in allowed or has_coarse_answers, rule, tuple(concern.shape))
 
 
 def _off_diagonal(concern: Tensor) -> Tensor:

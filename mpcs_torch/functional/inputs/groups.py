@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import as_tensor
 
 
@@ -25,8 +26,7 @@ def row_names(argument: str, values: Any, number: int) -> list[str]:
     names = [] if isinstance(plain, str) else list(plain)
     if any(isinstance(name, list) for name in names):
         raise ValueError(f"{argument} must have one dimension, but has more.")
-    if len(names) != number:
-        raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(names)}.")
+    require(len(names) == number, f"{argument} must be one name for each of the {number} rows", len(names))
     missing = next((row for row, name in enumerate(names) if _is_missing(name)), None)
     if missing is not None:
         raise ValueError(f"{argument} must have a name for every row, but row {missing} (from 0) has none.")
@@ -80,8 +80,8 @@ def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Te
 def group_codes(argument: str, values: Any, number: int) -> Groups:
     """Return the group of each row from ``values``, one group name per row; `Groups` are returned unchanged."""
     if isinstance(values, Groups):
-        if len(values.codes) != number:
-            raise ValueError(f"{argument} must be one name for each of the {number} rows, but got {len(values.codes)}.")
+        count = len(values.codes)
+        require(count == number, f"{argument} must be one name for each of the {number} rows", count)
         return values
     codes = dict[str, int]()
     row_codes = [codes.setdefault(name, len(codes)) for name in row_names(argument, values, number)]
@@ -92,8 +92,8 @@ def codes_by_column(groups: Any, number: int) -> dict[str, Groups]:
     """Return the `Groups` of each column of ``groups``, by column name; an empty dict for None."""
     if groups is None:
         return {}
-    if not isinstance(groups, Mapping):
-        raise ValueError(f"groups must map columns to the names of rows, but got a {type(groups).__name__}.")
+    is_mapping = isinstance(groups, Mapping)
+    require(is_mapping, "groups must map columns to the names of rows", f"a {type(groups).__name__}")
     return {column: group_codes(f"groups[{column!r}]", values, number) for column, values in groups.items()}
 
 

@@ -105,7 +105,7 @@ class Labels(NamedTuple):
         places = Bins(bins.codes * term.width + term.place, bins.number * term.width)
         return places.sum(weighted).view(bins.number, term.width)
 
-    def find_faults(self) -> tuple[Fault, Fault]:
+    def find_faults(self) -> Sequence[Fault]:
         """Return two `Fault` checks: that labels are class indices, and that weights are finite and >= 0."""
         in_range = Span(self.raw, 0, self.num_classes - 1)
         counted = None if self.ignored is None else ~self.ignored

@@ -1,6 +1,6 @@
 """Class scores and labels of any shape, flattened to M samples."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -53,7 +53,7 @@ class Samples(NamedTuple):
         (terms,) = concat_chunks(lambda rows: [term(self.at(rows))], self.scores)
         return terms
 
-    def find_faults(self) -> tuple[Fault, Fault, Fault]:
+    def find_faults(self) -> Sequence[Fault]:
         """Return a `Fault`, the check of one validation rule, for each of `sample_rules`, in that order."""
         label_fault, weight_fault = self.labels.find_faults()
         tolerance = sum_tolerance(self.scores.dtype)

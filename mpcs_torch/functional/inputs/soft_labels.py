@@ -58,7 +58,7 @@ class SoftSamples(NamedTuple):
         ignored, weight = (None if column is None else column[rows] for column in (self.ignored, self.weight))
         return SoftSamples(self.preds[rows], self.target[rows], ignored, weight)
 
-    def find_faults(self) -> tuple[Fault, ...]:
+    def find_faults(self) -> Sequence[Fault]:
         """Return a `Fault`, the check of one validation rule, for each of `SOFT_RULES`, in that order."""
         target_rule, preds_rule, _ = SOFT_RULES
         weight = None if self.weight is None else self.weight.squeeze(1)
@@ -119,16 +119,10 @@ def flatten_soft(
     ignore = None if ignore is None else as_tensor(ignore, "ignore")
     if not preds.is_floating_point():
         raise ValueError(f"preds must be floating point degrees of truth, but got dtype {preds.dtype}.")
-    if preds.ndim < 1 or target.is_complex() or target.shape != preds.shape:
-        raise ValueError(
-            f"target must be real and have the shape of preds {tuple(preds.shape)}, "
-            f"but got {target.dtype} of shape {tuple(target.shape)}."
-        )
-    if ignore is not None and (ignore.dtype != torch.bool or ignore.shape != preds.shape):
-        raise ValueError(
-            f"ignore must be bool and have the shape of preds {tuple(preds.shape)}, "
-            f"but got {ignore.dtype} of shape {tuple(ignore.shape)}."
-        )
+    is_real = preds.ndim > 0 and not target.is_complex()
+    _check_alike("target", target, preds, kind="real", is_kind=is_real)
+    if ignore is not None:
+        _check_alike("ignore", ignore, preds, kind="bool", is_kind=ignore.dtype == torch.bool)
     if num_classes is not None and num_classes != (preds.shape[1] if preds.ndim > 1 else 1):
         raise ValueError(f"preds must hold {num_classes} classes, but got shape {tuple(preds.shape)}.")
     weight = flatten_weight(sample_weight, preds.shape[:1] + preds.shape[2:])
@@ -139,6 +133,14 @@ def flatten_soft(
     classes = preds.shape[1]
     ignored = None if ignore is None else by_class(ignore, classes)
     return SoftSamples(by_class(preds, classes), by_class(target, classes), ignored, weight)
+
+
+def _check_alike(name: str, values: Tensor, preds: Tensor, *, kind: str, is_kind: bool) -> None:
+    if not is_kind or values.shape != preds.shape:
+        raise ValueError(
+            f"{name} must be {kind} and have the shape of preds {tuple(preds.shape)}, "
+            f"but got {values.dtype} of shape {tuple(values.shape)}."
+        )
 
 
 def annotator_shares(degrees: Tensor) -> tuple[Tensor, Fault]:

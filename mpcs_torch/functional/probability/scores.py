@@ -1,6 +1,5 @@
 """Scores of the probability of the true class: generalized means, the Brier score and the cross entropy."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, isfinite, log
 from typing import ClassVar, Literal, NamedTuple
@@ -14,7 +13,7 @@ from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.logits import LossBatch
 from mpcs_torch.functional.inputs.probabilities import Samples, Scale, input_scale
-from mpcs_torch.functional.measure import IntervalRule, ProbabilityMeasure
+from mpcs_torch.functional.measure import IntervalRule, ProbabilityMeasure, Ratios
 
 
 def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
@@ -277,7 +276,7 @@ class GeometricAccuracy(ProbabilityMeasure):
             return min(1.0, float(ratio ** (1 / self.power)))
         return 1.0 if self.power < 0 else 0.0
 
-    def row_ratios(self, whole: WeightedSum) -> Sequence[tuple[float, float]]:  # noqa: ARG002  # the same for any samples
+    def row_ratios(self, whole: WeightedSum) -> Ratios:  # noqa: ARG002  # the same for any samples
         """Return the terms of the extreme probabilities, each with the denominator 1; empty if a term has no bound."""
         if self.epsilon == 0 and self.power != DECISIVE:
             return []
@@ -362,8 +361,12 @@ class BrierScore(ProbabilityMeasure):
         super().__post_init__()
 
     def term(self, samples: Samples) -> Tensor:
-        """Return the squared error of each sample."""
-        return squared_error(samples)
+        """Return the sum of squared differences of probabilities and one-hot label for each sample: (M,)."""
+        # exp(log_softmax) and softmax differ in the last digit; records of training runs contain the former.
+        probs = samples.probs() if samples.scale == "probs" else samples.log_probs().exp()
+        label = samples.labels.target.unsqueeze(1)
+        squares = probs.scatter_add(1, label, torch.full_like(label, -1, dtype=probs.dtype)).square()
+        return squares.to(widest_float(squares.device)).sum(1)  # faster than a sum with a dtype
 
     def value(self, sums: WeightedSum) -> Tensor:
         """Return the mean over samples; NaN if there are no samples."""
@@ -372,15 +375,6 @@ class BrierScore(ProbabilityMeasure):
     def value_from_ratio(self, ratio: float, whole: WeightedSum) -> float:  # noqa: ARG002  # the same for any samples
         """Return ``ratio``, divided by the number of classes if ``over_classes`` is ``"mean"``."""
         return ratio if self.over_classes == "sum" else ratio / self.num_classes
-
-
-def squared_error(samples: Samples) -> Tensor:
-    """Return the sum of squared differences of probabilities and one-hot label for each sample: (M,)."""
-    # exp(log_softmax) and softmax differ in the last digit; records of training runs contain the former.
-    probs = samples.probs() if samples.scale == "probs" else samples.log_probs().exp()
-    label = samples.labels.target.unsqueeze(1)
-    squares = probs.scatter_add(1, label, torch.full_like(label, -1, dtype=probs.dtype)).square()
-    return squares.to(widest_float(squares.device)).sum(1)  # faster than a sum with a dtype
 
 
 def cross_entropy(
@@ -440,13 +434,8 @@ class CrossEntropy(ProbabilityMeasure):
         return "log_probs" if self.normalized else input_scale(self.from_logits)
 
     def term(self, samples: Samples) -> Tensor:
-        """Return the loss of each sample."""
-        return log_loss(samples)
-
-
-def log_loss(samples: Samples) -> Tensor:
-    """Return -log of the probability of the true class of each sample: (M,), float64 (float32 on MPS)."""
-    wide = widest_float(samples.scores.device)
-    if samples.scale == "probs":
-        return -samples.true_class_values(samples.probs()).to(wide).log()
-    return -samples.true_class_values(samples.log_probs()).to(wide)
+        """Return -log of the probability of the true class of each sample: (M,), float64 (float32 on MPS)."""
+        wide = widest_float(samples.scores.device)
+        if samples.scale == "probs":
+            return -prob_of_true_class(samples).to(wide).log()
+        return -samples.true_class_values(samples.log_probs()).to(wide)

@@ -7,10 +7,11 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.checks import check_beta, check_matrix_fits, check_zero_division, widest_float
 from mpcs_torch.functional.inputs.decisions import Decisions
 from mpcs_torch.functional.inputs.labels import Term, WeightedSum
-from mpcs_torch.functional.measure import DecisionMeasure, Direction, IntervalScale
+from mpcs_torch.functional.measure import DecisionMeasure, Direction, IntervalScale, RatioOfBins
 
 
 class ClassCounts(NamedTuple):
@@ -83,7 +84,7 @@ class ClassCountMeasure(DecisionMeasure[ClassCounts]):
         size, true = self.num_classes, rows.labels.target
         return Term(size, true, rows.predicted == true), Term(size, true), Term(size, rows.predicted)
 
-    def ratio(self, sums: ClassCounts, whole: ClassCounts) -> tuple[Tensor, Tensor]:  # noqa: ARG002
+    def ratio(self, sums: ClassCounts, whole: ClassCounts) -> RatioOfBins:  # noqa: ARG002
         """Return the numbers of correct decisions and of samples, whose ratio is the accuracy."""
         return sums.right.sum(-1), sums.true.sum(-1)
 
@@ -95,7 +96,16 @@ class ClassCountMeasure(DecisionMeasure[ClassCounts]):
         """Return the value of a batch of decisions, or of a confusion matrix ``preds`` if ``target`` is None."""
         if target is not None:
             return self(preds, target, sample_weight)
-        return self.value(checked_counts(preds, sample_weight, self.num_classes, self.ignore_index))
+        if sample_weight is not None or self.ignore_index is not None:
+            raise ValueError("sample_weight and ignore_index need a target: counts have no samples to weigh or ignore.")
+        shape = (self.num_classes, self.num_classes)
+        is_counts = not preds.is_complex() and preds.dtype != torch.bool and preds.shape == shape
+        rule = f"preds without a target must be a confusion matrix of shape {shape}"
+        require(is_counts, rule, f"{preds.dtype} of shape {tuple(preds.shape)}")
+        bad = ~(preds.isfinite() & (preds >= 0))
+        if bad.any():
+            raise ValueError(f"preds without a target must hold finite counts >= 0, but got {preds[bad][0].item():g}.")
+        return self.value(class_counts(preds))
 
 
 @dataclass(eq=False)
@@ -337,23 +347,6 @@ def confusion_matrix(
                 [0., 1.]], dtype=torch.float64)
     """
     return ConfusionMatrix(num_classes, ignore_index)(preds, target, sample_weight)
-
-
-def checked_counts(
-    preds: Tensor, sample_weight: Tensor | None, num_classes: int, ignore_index: int | None
-) -> ClassCounts:
-    """Return the counts of each class from a confusion matrix ``preds``."""
-    if sample_weight is not None or ignore_index is not None:
-        raise ValueError("sample_weight and ignore_index need a target: counts have no samples to weigh or ignore.")
-    if preds.is_complex() or preds.dtype == torch.bool or preds.shape != (num_classes, num_classes):
-        raise ValueError(
-            f"preds without a target must be a confusion matrix of shape ({num_classes}, {num_classes}), "
-            f"but got {preds.dtype} of shape {tuple(preds.shape)}."
-        )
-    bad = ~(preds.isfinite() & (preds >= 0))
-    if bad.any():
-        raise ValueError(f"preds without a target must hold finite counts >= 0, but got {preds[bad][0].item():g}.")
-    return class_counts(preds)
 
 
 def accuracy(

@@ -161,7 +161,12 @@ class HardF1(SoftScore):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        check_threshold(self.threshold, self.num_classes)
+        threshold, shape = self.threshold, (self.num_classes,)
+        if isinstance(threshold, Tensor):
+            is_by_class = threshold.shape == shape and threshold.is_floating_point()
+            rule = f"threshold must be a number or floating point of shape {shape}"
+            require(is_by_class, rule, f"{threshold.dtype} of shape {tuple(threshold.shape)}")
+        require(not torch.as_tensor(threshold).isnan().any(), "threshold must not be NaN", threshold)
 
     def sums(self, rows: SoftSamples, bins: Bins | None = None) -> Tensor:
         """Count the predictions above the threshold, the labels above 0.5, the samples with both, and all."""
@@ -222,16 +227,6 @@ def soft_stat_scores(
 
 HARD_LABEL = 0.5
 """The threshold of soft labels: a label above 0.5 counts as positive."""
-
-
-def check_threshold(threshold: float | Tensor, num_classes: int) -> None:
-    """Check that ``threshold`` is not NaN; a tensor must be floating point with one value for each class."""
-    if isinstance(threshold, Tensor) and (threshold.shape != (num_classes,) or not threshold.is_floating_point()):
-        raise ValueError(
-            f"threshold must be a number or floating point of shape ({num_classes},), "
-            f"but got {threshold.dtype} of shape {tuple(threshold.shape)}."
-        )
-    require(not torch.as_tensor(threshold).isnan().any(), "threshold must not be NaN", threshold)
 
 
 class FThresholds(NamedTuple):
@@ -494,7 +489,7 @@ class SoftKLDivergence(SoftMeasure[WeightedSum]):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_epsilon(self.epsilon)
+        require(0 <= self.epsilon < 0.5, "epsilon must be from 0 to below 0.5", self.epsilon)
 
     def sums(self, rows: SoftSamples, bins: Bins | None = None) -> Tensor:
         """Return the sum of divergences of all elements, and the sum of weights."""
@@ -508,11 +503,6 @@ class SoftKLDivergence(SoftMeasure[WeightedSum]):
 
         (divergence,) = rows.sums(divergences, wide, bins)
         return torch.stack([divergence.sum(-1), rows.elements(wide, bins).sum(-1)], dim=-1)
-
-
-def check_epsilon(epsilon: float) -> None:
-    """Check that ``epsilon`` is from 0 to below 0.5."""
-    require(0 <= epsilon < 0.5, "epsilon must be from 0 to below 0.5", epsilon)
 
 
 def _divergence(p: Tensor, y: Tensor) -> Tensor:

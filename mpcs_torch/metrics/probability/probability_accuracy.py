@@ -78,10 +78,13 @@ class ProbabilityAccuracy(SumMetric):
         kernel.check_bins(epsilon, n_bins, delta, span)
         kernel.check_cells(cells, delta)
         scale = input_scale(from_logits)
-        settings = from_logits, epsilon, n_bins, delta, span, ignore_index
-        measure = None if cells is None else kernel.ProbabilityAccuracy(num_classes, cells, *settings)
+        measure = None
+        if cells is not None:
+            measure = kernel.ProbabilityAccuracy(
+                num_classes, cells, from_logits, epsilon, n_bins, delta, span, ignore_index
+            )
         super().__init__(
-            {name: value for name, value in locals().items() if name != "settings"},
+            locals(),
             value_rules=sample_rules(num_classes, scale=scale),
             state_settings=("num_classes", "from_logits", "epsilon", "cells", "ignore_index"),
         )
