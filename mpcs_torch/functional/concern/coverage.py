@@ -169,9 +169,7 @@ def estimated_risks(samples: Samples, dangerous: Tensor) -> tuple[Tensor, Tensor
     """Return the probability that deciding for the most probable class is dangerous, and whether it is: (M,) each."""
     probs = samples.probs()
     _, decided = highest_class(probs)
-    risk = danger_risks(probs, decided, dangerous)
-    pair = samples.labels.target * len(dangerous) + decided
-    return risk, dangerous.flatten().index_select(0, pair)
+    return danger_risks(probs, decided, dangerous), dangerous[samples.labels.target, decided]
 
 
 def danger_risks(probs: Tensor, decided: Tensor, dangerous: Tensor) -> Tensor:

@@ -101,9 +101,8 @@ class SeverityMeasure(DecisionMeasure[DangerousErrorCounts]):
 
     def terms(self, rows: Decisions) -> Sequence[Term]:
         """Return whether the decision is a dangerous error, an error, and no referral; and 1."""
-        columns = self.severity.shape[1]
-        severities = self.severity.flatten().index_select(0, rows.labels.target * columns + rows.predicted)
-        flags = severities == DANGEROUS, severities >= 1, rows.predicted < columns - 1
+        severities = self.severity[rows.labels.target, rows.predicted]
+        flags = severities == DANGEROUS, severities >= 1, rows.predicted < self.severity.shape[1] - 1
         return *(Term(number=flag) for flag in flags), Term()
 
 

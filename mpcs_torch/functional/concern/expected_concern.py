@@ -188,7 +188,7 @@ class ExpectedConcern(RowMeasure[Samples | Decisions, CostSums]):
     def terms(self, rows: Samples | Decisions) -> Sequence[Term]:
         """Return the cost of each decision, and 1, at the true class."""
         predicted, labels = rows.predicted if isinstance(rows, Decisions) else rows.map(self.decide), rows.labels
-        cost = self.costs.flatten().take(labels.target * self.costs.shape[1] + predicted)
+        cost = self.costs[labels.target, predicted]
         return Term(self.num_classes, labels.target, cost), Term(self.num_classes, labels.target)
 
     def value(self, sums: CostSums) -> Tensor:

@@ -255,9 +255,9 @@ def weight_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Ten
 
 def pair_weights(concern: Tensor, true: Tensor, predicted: Tensor) -> Tensor:
     """Look up the weight of each pair of classes in ``concern`` (C, C); weights not stored in a sparse tensor are 1."""
-    pairs = true * concern.shape[1] + predicted
     if concern.layout == torch.strided:
-        return concern.flatten().take(pairs)
+        return concern[true, predicted]
+    pairs = true * concern.shape[1] + predicted
     if not len(concern.values()):
         return torch.ones_like(pairs, dtype=concern.dtype)
     rows, columns = concern.indices()

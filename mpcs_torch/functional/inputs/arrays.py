@@ -59,6 +59,14 @@ def by_class(values: Tensor, classes: int) -> Tensor:
     return values if values.ndim == 2 else values.movedim(min(1, values.ndim - 1), -1).reshape(-1, classes)
 
 
+Columns = TypeVar("Columns", bound=tuple[Any, ...])
+
+
+def at_rows(columns: Columns, rows: slice | Tensor) -> Columns:
+    """Return the NamedTuple ``columns`` with only some rows of its tensors; its other fields stay as they are."""
+    return type(columns)(*[column[rows] if isinstance(column, Tensor) else column for column in columns])
+
+
 def detached(values: Any, name: str = "preds") -> Tensor:
     """Convert ``values`` to a tensor, and detach it from the gradient."""
     return as_tensor(values, name).detach()

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import at_rows
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, Span, finite
 
@@ -23,7 +24,7 @@ class Bins(NamedTuple):
 
     def at(self, rows: slice | Tensor) -> "Bins":
         """Return the bins of the samples in ``rows``."""
-        return Bins(self.codes[rows], self.number)
+        return at_rows(self, rows)
 
     def sum(self, values: Tensor) -> Tensor:
         """Sum ``values`` (M, ...) over the samples of each bin: (B, ...)."""
@@ -77,9 +78,7 @@ class Labels(NamedTuple):
 
     def at(self, rows: slice) -> "Labels":
         """Return the labels of the samples in ``rows``."""
-        optional = (self.ignored, self.sample_weight)
-        ignored, weight = (None if column is None else column[rows] for column in optional)
-        return Labels(self.target[rows], self.raw[rows], self.num_classes, ignored, weight)
+        return at_rows(self, rows)
 
     def weighted(self, values: Tensor) -> Tensor:
         """Multiply ``values`` (M,) by the sample weights, in float64 (float32 on MPS); infinity times 0 gives 0."""

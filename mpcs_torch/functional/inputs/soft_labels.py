@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors, by_class, concat_chunks, map_chunks
+from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors, at_rows, by_class, concat_chunks, map_chunks
 from mpcs_torch.functional.inputs.faults import Fault, Span
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
 
@@ -55,8 +55,7 @@ class SoftSamples(NamedTuple):
 
     def at(self, rows: slice) -> "SoftSamples":
         """Return the samples in ``rows``."""
-        ignored, weight = (None if column is None else column[rows] for column in (self.ignored, self.weight))
-        return SoftSamples(self.preds[rows], self.target[rows], ignored, weight)
+        return at_rows(self, rows)
 
     def find_faults(self) -> Sequence[Fault]:
         """Return a `Fault`, the check of one validation rule, for each of `SOFT_RULES`, in that order."""

@@ -193,10 +193,9 @@ def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: i
     log_cell = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS).floor().long() + LOW_CELLS
     cell = torch.where(scaled < 1, log_cell, LOW_CELLS - 1 + scaled.long()).clamp(0, grid_size(cells) - 1)
     true_cell = cell.gather(1, labels.unsqueeze(1)).squeeze(1)
-    weight = counted.long()
-    zeros = torch.zeros(grid_size(cells), dtype=torch.int64, device=probs.device)
-    total = zeros.index_add(0, cell.reshape(-1), weight.unsqueeze(1).expand_as(cell).reshape(-1))
-    correct = zeros.index_add(0, true_cell, weight)
+    weight, grid = counted.long(), grid_size(cells)
+    correct = Bins(true_cell, grid).sum(weight)
+    total = Bins(cell.reshape(-1), grid).sum(weight.unsqueeze(1).expand_as(cell).reshape(-1))
     return correct, total - correct
 
 

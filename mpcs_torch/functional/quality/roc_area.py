@@ -7,9 +7,11 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.functional.inputs.arrays import at_rows
 from mpcs_torch.functional.inputs.checks import check_num_classes
 from mpcs_torch.functional.inputs.probabilities import checked_samples
 from mpcs_torch.functional.measure import Direction
+from mpcs_torch.functional.quality.scores import is_in
 
 
 class RankedRows(NamedTuple):
@@ -24,7 +26,7 @@ class RankedRows(NamedTuple):
 
     def at(self, rows: Tensor) -> "RankedRows":
         """Return the rows at these places."""
-        return RankedRows(*(column[rows] for column in self))
+        return at_rows(self, rows)
 
     @classmethod
     def joined(cls, parts: Sequence["RankedRows"]) -> "RankedRows":
@@ -59,8 +61,8 @@ class RocArea:
         weights = torch.ones_like(target, dtype=torch.float64) if sample_weight is None else sample_weight.double()
         if not self.classes:
             return RankedRows(probs.double(), target, weights)
-        is_in = torch.isin(target, torch.tensor(self.classes, device=target.device))
-        return RankedRows(probs[:, list(self.classes)].double().sum(1, keepdim=True), (~is_in).long(), weights)
+        scores = probs[:, list(self.classes)].double().sum(1, keepdim=True)
+        return RankedRows(scores, (~is_in(target, self.classes)).long(), weights)
 
     def __call__(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Return the value of a batch: probabilities (N, C), labels and weights (N,)."""
@@ -78,9 +80,9 @@ class RocArea:
         if self.num_classes == 2 and not self.classes:
             columns = columns[1:]  # the area of both classes is the same
         return [
-            misranked(scores, is_in, rows.weights)
-            for scores, is_in in columns
-            if bool((rows.weights[is_in] > 0).any() and (rows.weights[~is_in] > 0).any())
+            misranked(scores, is_of_class, rows.weights)
+            for scores, is_of_class in columns
+            if bool((rows.weights[is_of_class] > 0).any() and (rows.weights[~is_of_class] > 0).any())
         ]
 
 
