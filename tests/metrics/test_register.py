@@ -15,7 +15,7 @@ from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.functional.quality.scores import ClassErrorRates
-from mpcs_torch.metrics.find_entry import find_entry
+from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.metric_groups import metric_groups
 from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS, RISK_COVERAGE, MetricEntry, Takes
@@ -33,6 +33,7 @@ KAPPA = "torchmetrics.classification:MulticlassCohenKappa"
 CONCERN = ConcernSpec(3, releases=[[0, 1]], factor=0.5)
 LOGITS = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
 TARGET = torch.arange(50) % 3
+OF_TRIALS = [entry for entry in ENTRIES if entry.takes == "trials"]
 
 
 def test_names_are_unique_and_every_public_metric_is_registered() -> None:
@@ -84,9 +85,9 @@ def test_an_instance_of_a_metric_of_trials_is_measured_as_its_entry(entry: Metri
     assert (instance.of, instance.takes, instance.direction) == (entry.of, "trials", entry.direction)
     values = []
     for each in (entry, instance):
-        measured = made(each)
-        measured.update({"trials": LOGITS}, TARGET)
-        values.append(measured.values())
+        metric = each.make(3)
+        metric.update(LOGITS, TARGET)
+        values.append(each.number(metric.compute()))
     assert values[0] == values[1]
 
 
