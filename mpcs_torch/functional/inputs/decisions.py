@@ -13,32 +13,34 @@ from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_lab
 from mpcs_torch.functional.inputs.probabilities import as_two_classes
 
 
-def highest_class(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the highest score along dimension 1 (NaN if any is NaN) and its index; in a tie, the lower index."""
-    highest, label = scores.max(dim=1)  # PyTorch documents that the first of several maxima is returned
+def highest_class(scores: Tensor, dim: int = 1) -> tuple[Tensor, Tensor]:
+    """Return the highest score along ``dim`` (NaN if any is NaN) and its index; in a tie, the lower index."""
+    highest, label = scores.max(dim=dim)  # PyTorch documents that the first of several maxima is returned
     return highest, label
-
-
-MAX_PASSES = 16
-"""The maximum number of searches for a maximum; a sort is faster than more of them."""
 
 
 def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Return the k highest ``scores`` of each row of (M, C), and their classes (int64): (M, k) each.
 
-    Scores must be above -inf. They descend, NaN first; of equal scores, the lower class comes first.
+    Scores descend, NaN first; the order of equal scores is undefined. In a tie for rank k, the lower class is returned.
     """
-    # topk does not define which class it drops in a tie for rank k.
-    if k > MAX_PASSES:
-        highest, label = (scores + 0.0).sort(dim=1, descending=True, stable=True)  # a GPU ranks -0.0 below 0.0
+    # A sort is faster for few classes, and on accelerators it avoids the synchronization of the check for ties.
+    if scores.shape[1] <= 16 or not scores.is_cpu or torch.compiler.is_compiling():
+        scores = scores if scores.is_cpu else scores + 0.0  # a GPU sort ranks -0.0 below 0.0
+        highest, label = scores.sort(dim=1, descending=True, stable=True)
         return highest[:, :k], label[:, :k]
-    rest = scores.clone()
-    highest = torch.empty_like(scores[:, :k])  # keeps the order in memory, on which the rounding of sums depends
-    label = torch.empty_like(highest, dtype=torch.int64)
-    for place in range(k):
-        highest[:, place], label[:, place] = highest_class(rest)
-        rest.scatter_(1, label[:, place : place + 1], -torch.inf)
-    return highest, label
+    # topk is much faster than a sort, but does not define which class it drops in a tie for rank k.
+    highest, label = scores.topk(min(k + 1, scores.shape[1]), dim=1)
+    if k < scores.shape[1]:
+        tied = highest[:, k - 1] == highest[:, k]
+        if tied.any():
+            rows, last = scores[tied], highest[tied, k - 1 : k]
+            higher, equal = ~(rows <= last), rows == last  # NaN ranks highest
+            n_equal = k - higher.sum(dim=1, keepdim=True)
+            members = (higher | (equal & (equal.cumsum(dim=1) <= n_equal))).nonzero()[:, 1].view(-1, k)
+            order = rows.gather(1, members).sort(dim=1, descending=True, stable=True).indices
+            label[tied, :k] = members.gather(1, order)
+    return highest[:, :k], label[:, :k]
 
 
 REFERRED = -1
@@ -99,8 +101,9 @@ def flatten_decisions(
     if preds.is_floating_point():
         preds = as_two_classes(preds, target, num_classes, None)
         check_scores(preds, target, num_classes)
-        highest, label = highest_class(preds.detach())
-        raw, predicted = highest.reshape(-1), label.reshape(-1)
+        raw, predicted = highest_class(preds.detach())
+        if preds.ndim > 2:
+            raw, predicted = raw.reshape(-1), predicted.reshape(-1)
     else:
         if preds.is_complex():
             raise ValueError(f"preds must be classes or real scores, but got dtype {preds.dtype}.")

@@ -74,7 +74,7 @@ def test_scores_are_those_of_algorithm_1(drawn: dict[str, Any]) -> None:
     assert found.tolist() == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
-VALUES = st.sampled_from([-1.0, -0.0, 0.0, 0.5, 1.0, math.inf])
+VALUES = st.sampled_from([-math.inf, -1.0, -0.0, 0.0, 0.5, 1.0, math.inf])
 
 
 @given(st.data(), st.integers(2, 40), st.integers(1, 5), st.sampled_from(sorted(DTYPES)))
