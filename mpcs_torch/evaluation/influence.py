@@ -168,6 +168,8 @@ class Influences(NamedTuple):
     """The scale of Student's interval."""
     has_bound: bool = True
     """Whether ``of_rows`` holds for any row, not only for usual ones."""
+    further_share: float = 1.0
+    """The share of ``of_rows`` that the further unit of an interval has, where the worst row is rarely met."""
 
     def clipped(self, value: float) -> float:
         """Return ``value`` within the limits."""
@@ -204,7 +206,7 @@ def of_sums(measure: AnyMeasure, sums: Any, units: Units) -> Influences | Reason
     of_class = sums.confusion.sum(-1) if isinstance(sums, PairCounts) else sums.true
     return found._replace(
         of_rows=torch.stack([cells.amin(1), cells.amax(1)], 1),
-        usual_error=torch.stack([right, wrong], 1) if by_class is not None else None,
+        usual_error=torch.stack([right, wrong], 1),
         class_sizes=units.usual(of_class),
     )
 
@@ -226,16 +228,20 @@ def _of_ratio(measure: AnyMeasure, sums: Any, whole: Any, units: Units, value: f
     pairs = measure.row_ratios(whole) or measure.seen_ratios(sums)
     if not pairs:
         return found
-    of_rows = [slope * (top - at * of) / total for top, of in pairs]
+    influences = [slope * (top - at * of) / total for top, of in pairs]
+    of_rows = torch.tensor([[min(influences), max(influences)]], dtype=torch.float64)
+    is_mean = measure.interval_rule == "mean"
     return found._replace(
-        of_rows=torch.tensor([[min(of_rows), max(of_rows)]], dtype=torch.float64),
+        of_rows=of_rows,
+        usual_error=None if is_mean else of_rows,
+        class_sizes=units.usual(units.sizes).reshape(1),
         ratio=Ratio(
             numerator,
             per,
             pairs,
             to_value=lambda each: measure.value_from_ratio(each, whole),
             is_rising=slope >= 0,
-            is_mean=measure.interval_rule == "mean",
+            is_mean=is_mean,
         ),
     )
 
@@ -321,7 +327,7 @@ def _end(found: Influences, units: Units, end: End, *, is_bound: bool) -> float:
     if found.ratio is not None:
         return _end_of_ratio(found.ratio, units, end, is_bound=is_bound)
     assert found.of_rows is not None
-    sizes = units.usual(units.sizes) if found.class_sizes is None else found.class_sizes
+    sizes = found.further_share * (units.usual(units.sizes) if found.class_sizes is None else found.class_sizes)
     if is_bound:
         sizes = units.sizes.new_tensor(max(units.largest, end.max_weight))
     low, high = (sizes.unsqueeze(-1) * found.of_rows).unbind(1)
@@ -470,10 +476,10 @@ def difference(
 
 
 def _largest_difference(one: Influences, other: Influences, of_each: Tensor) -> float:
-    """Return the most that a further unit adds to a difference: as in the units seen, or half of an error of a class.
+    """Return the most that a further unit adds to a difference: as in the units seen, or half of a usual error.
 
-    Units of a rare class may all agree by chance, so an error of each class that one model alone makes counts, too; by
-    half, because it may be either model.
+    Units of a rare class, or heavy ones, may all agree by chance. So a unit in which one model alone is wrong counts,
+    too; by half, because it may be either model.
     """
     most = of_each.abs().max().item()
     if one.usual_error is not None and other.usual_error is not None:

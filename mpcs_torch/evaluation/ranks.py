@@ -151,6 +151,7 @@ def influences_on_areas(
         usual_error=of_rows.flip(1),  # right is the best rank, and wrong the worst
         class_sizes=torch.stack([of_all.usual(by_unit(kind.weights, kind.places)) for kind in kinds]),
         limits=limits,
+        further_share=0.5,
     )
     return found, of_all
 

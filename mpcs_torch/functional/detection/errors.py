@@ -106,7 +106,7 @@ def misranked_shares(counts: ErrorCounts, scores: Tensor, labels: Tensor) -> lis
     misses, alarms, thresholds = counts
     above = (alarms[:-1] + alarms[1:]).double() / (2 * counts.nontargets)
     below = (misses[:-1] + misses[1:]).double() / (2 * counts.targets)
-    places = torch.searchsorted(thresholds, scores)
+    places = torch.searchsorted(thresholds, scores.contiguous())
     return [above[places[labels]], below[places[~labels]]]
 
 
