@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.fixed_thresholds import (
     limiting_thresholds,
     point_key,
 )
-from mpcs_torch.evaluation.influence import Influences, Units, interval
+from mpcs_torch.evaluation.influence import RARELY, Influences, Units, interval
 from mpcs_torch.evaluation.ranks import influences_on_areas
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.scores import DetectorMetric, Scores, interval_text
@@ -282,7 +282,7 @@ class Detector:
         value = sum(by_kind.mean().item() for by_kind in costs)
         possible = [(0.0, max(FURTHER_BITS, by_kind.max().item())) for by_kind in costs]
         found = self.influences(value, costs, possible, (0.0, inf))
-        return found._replace(usual_error=None, has_bound=False)
+        return found._replace(usual_error=None, has_bound=False, further_share=RARELY)
 
     @cached_property
     def area(self) -> Influences:

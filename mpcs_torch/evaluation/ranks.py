@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.influence import (
+    RARELY,
     End,
     Influences,
     Units,
@@ -151,7 +152,7 @@ def influences_on_areas(
         usual_error=of_rows.flip(1),  # right is the best rank, and wrong the worst
         class_sizes=torch.stack([of_all.usual(by_unit(kind.weights, kind.places)) for kind in kinds]),
         limits=limits,
-        further_share=0.5,
+        further_share=RARELY,
     )
     return found, of_all
 

@@ -113,7 +113,7 @@ def test_a_worse_unit_never_raises_the_p_value(seed: int, units: int, place: int
         return
     right["B"][of_unit] *= 0.2
     # The saddle-point approximation, beyond 36 units, is not exact.
-    assert compared().p_value <= before.p_value * (1 + (1e-9 if units <= 36 else 1e-2))
+    assert compared().p_value <= before.p_value * (1 + (1e-9 if units <= 36 else 0.03))
 
 
 @settings(max_examples=40)
@@ -207,13 +207,18 @@ def test_what_has_no_interval_has_a_reason(preds: Tensor, target: Tensor, name: 
         assert name in found.undefined()
 
 
-def test_a_mean_that_rare_rows_may_make_has_the_bound_of_a_row_where_that_is_of_use() -> None:
+def a_third_of(limit: float, losses: Tensor) -> Tensor:
+    """Return the loss that is a third of the way from the mean loss to the limit."""
+    return losses.mean() + (limit - losses.mean()) / 3
+
+
+def test_a_mean_allows_for_a_further_row_that_is_a_third_of_the_way_to_the_worst() -> None:
     preds, target = OTHER[RIGHT].repeat(20, 1), TARGET[RIGHT].repeat(20)
     found = evaluate(preds, target)
     squares = (preds - torch.eye(4, dtype=torch.float64)[target]).square().sum(1)
     losses = -preds[torch.arange(len(target)), target].log()
     for name, of_rows, largest in (("brier_score", squares, 2.0), ("cross_entropy", losses, -log(1e-12))):
-        values = torch.cat([of_rows, torch.tensor([0.0, largest])])
+        values = torch.cat([of_rows, torch.stack([torch.zeros(()).double(), a_third_of(largest, of_rows)])])
         counts = torch.cat([torch.ones(len(of_rows)), torch.zeros(2)])
         assert found.interval(name) == pytest.approx(bounded_mean_interval(values, counts), rel=1e-3), name
 
@@ -262,7 +267,7 @@ def test_a_mean_that_few_rows_make_has_its_bound() -> None:
     probs[:100] = probs[:100].flip(1)
     probs[:2] = torch.tensor([1 - 1e-9, 1e-9], dtype=torch.float64)
     found = evaluate(probs, torch.ones(1000, dtype=torch.int64), metrics=["cross_entropy", "brier_score"])
-    losses, counts = [0.0, *(-torch.tensor([0.7, 0.3, 1e-9, 1e-12]).double().log()).tolist()], [0, 900, 98, 2, 0]
+    losses, counts = [0.0, *(-torch.tensor([0.7, 0.3, 1e-9]).double().log()).tolist()], [0, 900, 98, 2]
     expected = bounded_mean_interval(torch.tensor(losses).double(), torch.tensor(counts).double())
     assert found.interval("cross_entropy") == pytest.approx(expected, rel=1e-6)
     assert found.interval("brier_score") is not None
@@ -271,7 +276,8 @@ def test_a_mean_that_few_rows_make_has_its_bound() -> None:
 def test_the_upper_end_of_a_loss_allows_for_saturated_rows() -> None:
     losses = -PROBS[torch.arange(len(TARGET)), TARGET].log()
     counts = torch.cat([torch.ones(len(losses)), torch.zeros(2)]).double()
-    bound = bounded_mean_interval(torch.cat([losses, torch.tensor([0.0, -log(1e-12)])]), counts)
+    further = torch.stack([torch.zeros(()).double(), a_third_of(-log(1e-12), losses)])
+    bound = bounded_mean_interval(torch.cat([losses, further]), counts)
     low, high = evaluate(PROBS, TARGET, metrics=["cross_entropy"]).interval("cross_entropy")
     assert high == pytest.approx(bound[1], rel=1e-2)
     assert low == pytest.approx(bound[0], rel=1e-2)
