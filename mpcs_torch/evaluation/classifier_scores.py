@@ -32,7 +32,7 @@ from mpcs_torch.functional.probability.scores import ProbabilityMeans
 from mpcs_torch.tables import Table, in_digits, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
-    from mpcs_torch.evaluation.bounds import Bounds
+    from mpcs_torch.evaluation.unit_values import UnitValues
     from mpcs_torch.metrics.register import MetricEntry
 
 ID = re.compile(r"[ _-]?(id|no|nr|number)$", re.IGNORECASE)
@@ -66,7 +66,7 @@ class ClassifierScores(Scores):
     """The sum of the weights of all rows; without weights, the number of rows."""
     constant: tuple[str, float] | None = None
     """The class that is cheapest to predict for all rows, and the cost per row; None if no metric is relative to it."""
-    bounds: "Bounds | None" = None
+    units: "UnitValues | None" = None
     """Computes the bounds of values for requirements; None if intervals were not requested."""
     reported: ProbabilityMeans | None = None
     measured: MeasuredProbabilities | None = None
@@ -87,8 +87,8 @@ class ClassifierScores(Scores):
         """Return the bound of a value for requirements, or the reason why it has none."""
         name = metric.replace("sensitivity[", "recall[", 1)
         bound: float | Reason = NO_VALUE
-        if self.bounds is not None and (metric in self.values or self.bounds.counts(name)):
-            bound = self.bounds.of_value(name, end)
+        if self.units is not None and (metric in self.values or self.units.measure(name) is not None):
+            bound = self.units.bound(name, end)
         return super().bound(metric, end) if bound == NO_VALUE else bound  # which says why there is no value
 
     @property

@@ -11,20 +11,20 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.bounds import Bounds
 from mpcs_torch.evaluation.chosen import MetricInputs, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.classifier_values import scores_of
 from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.open_columns import SEPARATOR
 from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.evaluation.files.tables import listed, to_number, to_text
 from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, plain
-from mpcs_torch.evaluation.model_sums import SumLayout
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
-from mpcs_torch.evaluation.values import binned_scores
+from mpcs_torch.evaluation.sum_layout import SumLayout
+from mpcs_torch.evaluation.unit_values import UnitValues
 from mpcs_torch.functional.inputs.evaluation_warnings import rare_classes
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.register import MetricEntry
@@ -57,7 +57,7 @@ def evaluate_confusion(
     for start in range(0, len(pairs), step):
         true, predicted = pairs[start : start + step].unbind(1)
         bins = Bins(torch.arange(len(true)), len(true))
-        numbers = layout.bin_sums(MetricInputs(Rows(predicted.unsqueeze(1), true, bins.codes), set()), bins)
+        numbers = layout.sums(MetricInputs(Rows(predicted.unsqueeze(1), true, bins.codes), set()), bins)
         weights = counts[start : start + step]
         parts.append(numbers if len(pairs) <= step else (weights @ numbers).unsqueeze(0))
     notes = [INDEPENDENT] if intervals else []
@@ -66,9 +66,8 @@ def evaluate_confusion(
         counts = torch.ones(len(parts), dtype=torch.float64)
     numbers, intervals = torch.cat(parts), intervals and len(parts) == 1
     units = layout.units(numbers, None)._replace(counts=counts)
-    scores = binned_scores(layout, numbers, units, class_names, {}, confusion=confusion, intervals=intervals)
-    if intervals:
-        scores = replace(scores, bounds=Bounds(layout, numbers, units, {}))
+    found = UnitValues(layout, numbers, units, ranks={}, parts={}, wide=None)
+    scores = scores_of(found, confusion=confusion, intervals=intervals)
     cautions = [] if concern is None else rare_classes(class_names, confusion.sum(1), concern.dangerous_pairs())
     over_costs = None
     if chosen.ranges is not None and concern is not None:

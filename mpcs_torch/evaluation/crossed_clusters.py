@@ -61,7 +61,7 @@ def crossed(results: Iterable[Classified], columns: Iterable[str | None]) -> Cla
         without=without,
         notes=[note, *map(str, without), *notes],
         cautions=[*{str(each): each for each in (*first.cautions, *second.cautions)}.values()],
-        paired_bounds={},
+        paired_units={},
     )
 
 
@@ -76,7 +76,7 @@ def _crossed(*scores: Scores) -> ClassifierScores:
     }
     intervals = _crossed_ends(first.values, first.intervals, second.intervals, both.intervals)
     without = {**both.without_interval, **second.without_interval, **first.without_interval}
-    return replace(first, intervals=intervals, without_interval=without, class_intervals=rates, bounds=None)
+    return replace(first, intervals=intervals, without_interval=without, class_intervals=rates, units=None)
 
 
 def _crossed_ends(values: Mapping[str, float], *intervals: Mapping[str, Interval]) -> dict[str, Interval]:

@@ -12,7 +12,6 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.checks import REFERRAL, decision_numbers
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
@@ -25,6 +24,7 @@ from mpcs_torch.evaluation.files.words import LABELS, WRITTEN, named_as
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.groups import group_codes
 from mpcs_torch.learning import DecisionRule

@@ -12,18 +12,20 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.errors import did_you_mean, quoted
-from mpcs_torch.evaluation.bins import ids_of_names
-from mpcs_torch.evaluation.bounds import Bounds
 from mpcs_torch.evaluation.cautions import Repeats, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, as_entries, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, cluster_plural
+from mpcs_torch.evaluation.classifier_values import scores_of
+from mpcs_torch.evaluation.comparisons import compare
 from mpcs_torch.evaluation.influence import ABOUT_DIFFERENCES
-from mpcs_torch.evaluation.model_sums import ALL, ModelSums, SumLayout
+from mpcs_torch.evaluation.model_sums import ALL, CLASS_ROWS, ModelSums
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
 from mpcs_torch.evaluation.scores import GroupScores
-from mpcs_torch.evaluation.values import binned_scores, compare, same_bins
+from mpcs_torch.evaluation.sum_layout import SumLayout
+from mpcs_torch.evaluation.unit_sums import ids_of_names, same_units
+from mpcs_torch.evaluation.unit_values import UnitValues
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
@@ -232,7 +234,7 @@ class Evaluation:
             ValueError: If batches or models have different columns, or if there are too many groups.
         """
         if model not in self._models:
-            self._models[model] = ModelSums(self._layout, list(rows.groups), keeps_bins=self._intervals)
+            self._models[model] = ModelSums(self._layout, list(rows.groups), keeps_units=self._intervals)
         sums = self._models[model]
         if list(sums.tables)[1:] != list(rows.groups) or (sums.rows and cluster != self._cluster):
             raise ValueError("groups and clusters must be the same columns in every batch of every model.")
@@ -248,9 +250,7 @@ class Evaluation:
             for label in set(classes.tolist()):
                 if len(known := self._clusters_by_class[label]) < MIN_OF_DANGEROUS_CLASS:
                     known.update(islice(set(rows.ids[places][classes == label].tolist()), MIN_OF_DANGEROUS_CLASS))
-        step = max(1, self._layout.pending * len(rows.ids) // max(1, self._layout.scores_in(rows)))
-        for start in range(0, len(rows.ids), step):
-            sums.add(rows.at(slice(start, start + step)))
+        sums.add(rows)
 
     def assign_codes(self, column: str, names: Sequence[str]) -> Tensor:
         """Return the codes (n,) of rows whose groups in ``column`` are ``names`` (n,). A new group gets a new code."""
@@ -282,7 +282,7 @@ class Evaluation:
         codes = {column: self.assign_codes(column, list(names)) for column, names in other._columns.items()}
         for name, sums in other._models.items():
             if name not in self._models:
-                self._models[name] = ModelSums(self._layout, list(sums.tables)[1:], keeps_bins=self._intervals)
+                self._models[name] = ModelSums(self._layout, list(sums.tables)[1:], keeps_units=self._intervals)
             elif list(self._models[name].tables) != list(sums.tables):
                 raise ValueError("other must have the same columns of groups, but does not.")
             self._models[name].merge(sums, codes, first=self._models[name].rows if self._is_numbered else 0)
@@ -295,17 +295,16 @@ class Evaluation:
         """
         if not any(sums.rows for sums in self._models.values()):
             raise ValueError("result needs at least one row with a weight above 0.")
-        models, groups, notes = dict[str, ClassifierScores](), list[GroupScores](), list[str]()
         for sums in self._models.values():
             sums.flush()
-        for name, sums in self._models.items():
-            [(_, _, numbers)] = sums.tables[ALL].by_group()
-            models[name] = self._scores(sums, ALL, 0, numbers)
+        groups, notes = list[GroupScores](), list[str]()
+        values = {name: sums.values(ALL, self._cluster)[0] for name, sums in self._models.items()}
+        models = {name: self._scores(self._models[name], ALL, found) for name, found in values.items()}
         for column, known in self._columns.items():
             for name, sums in self._models.items():
-                by_group = sums.tables[column].by_group()
-                by_code = {code: self._scores(sums, column, code, numbers) for code, _, numbers in by_group}
-                of_groups = {group: by_code[code] for group, code in known.items() if code in by_code}
+                by_code = sums.values(column, self._cluster)
+                codes = {group: code for group, code in known.items() if code in by_code}
+                of_groups = {group: self._scores(sums, column, by_code[code]) for group, code in codes.items()}
                 groups.append(GroupScores(name, column, models[name], of_groups))
             if len(known) > MANY_GROUPS:
                 notes.append(ABOUT_MANY_GROUPS.format(quoted(column), len(known)))
@@ -320,10 +319,8 @@ class Evaluation:
             notes.append(SHARES if self.chosen.has_shares else DEGREES)
         if self.chosen.is_weighted:
             notes.append(WEIGHTED.format(next(iter(self._models.values())).effective_rows))
-        is_compared = self._intervals and len(models) > 1
-        comparisons, without = (
-            compare(self._models, self._cluster, is_default=self._is_default) if is_compared else ([], [])
-        )
+        paired = self._paired(values) if self._intervals and len(models) > 1 else {}
+        comparisons, without = compare(paired, is_default=self._is_default) if paired else ([], [])
         has_concern = self.chosen.concern is not None
         is_repeated = not has_concern and any(each.family == "concern" for each in self.chosen.entries)
         notes += [*map(str, without), *([REPEATED] if comparisons and is_repeated else [])]
@@ -343,16 +340,16 @@ class Evaluation:
             over_costs,
             without=without,
             is_default=self._is_default,
-            paired_bounds=self._paired_bounds() if is_compared else {},
+            paired_units=paired,
             has_open_weights=self.chosen.is_weighted,
         )
 
-    def _paired_bounds(self) -> dict[str, Bounds]:
-        """Return what the bounds of differences are computed from, by model: sums of the same units."""
-        tables = same_bins([sums.tables[ALL] for sums in self._models.values()])
+    def _paired(self, values: Mapping[str, UnitValues]) -> dict[str, UnitValues]:
+        """Return what differences are computed from, by model: the same units of all models."""
+        tables = same_units([sums.tables[ALL] for sums in self._models.values()])
         return {
-            name: Bounds(sums.layout, table.sums, sums.layout.units(table.sums, self._cluster), sums.kept_ranks())
-            for (name, sums), table in zip(self._models.items(), tables, strict=True)
+            name: replace(found, sums=table.sums, units=self._layout.units(table.sums, self._cluster))
+            for (name, found), table in zip(values.items(), tables, strict=True)
         }
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
@@ -367,7 +364,7 @@ class Evaluation:
             for name, scores in models.items():
                 start = f"{name}: " if len(models) > 1 else ""
                 cautions += [] if scores.measured is None else uncalibrated(scores.measured, independent, start)
-        units, counts = "samples", None if sums.confusion is None else sums.class_rows
+        units, counts = "samples", sums.totals.get(CLASS_ROWS)
         if self._cluster is not None and self._clusters_by_class:
             units = f"{_clusters(self._cluster)} with samples"
             counts = torch.tensor([len(self._clusters_by_class[label]) for label in range(len(self.class_names))])
@@ -379,17 +376,16 @@ class Evaluation:
         names = tuple(entry.name for entry in self.chosen.entries)  # not their settings, which may be tensors
         return names, self.chosen[1:], self._intervals
 
-    def _scores(self, sums: ModelSums, column: str, code: int, numbers: Tensor) -> ClassifierScores:
-        """Return the scores of the group with ``code`` in ``column``. ``numbers`` (B, K) has the K sums of each bin."""
-        units = sums.layout.units(numbers, self._cluster)
-        without_sums = sums.without_sums(column, code, self._cluster)
-        kinds: dict[str, Any] = {"confusion": sums.confusion if column == ALL else None, "intervals": self._intervals}
-        scores = binned_scores(sums.layout, numbers, units, self.class_names, without_sums, **kinds)
-        if self._intervals:
-            scores = replace(scores, bounds=Bounds(sums.layout, numbers, units, sums.kept_ranks(), (column, code)))
-        clusters = scores.clusters if sums.tables[column].bits is None else {}  # a folded bin has several clusters
+    def _scores(self, sums: ModelSums, column: str, found: UnitValues) -> ClassifierScores:
+        """Return the scores of a group of rows in ``column``, whose units are ``found``."""
+        is_all = column == ALL
+        scores = scores_of(found, confusion=sums.confusion if is_all else None, intervals=self._intervals)
+        clusters = scores.clusters if sums.tables[column].bits is None else {}  # a folded unit has several clusters
         scores = replace(scores, clusters=clusters, cluster_name=cluster_plural(self._cluster or ""))
-        return replace(scores, notes=self._notes, **sums.probability_means()) if column == ALL else scores
+        if not is_all:
+            return scores
+        means = {} if found.wide is None else self._layout.probability_means(found.wide)
+        return replace(scores, notes=self._notes, **means)
 
 
 def _clusters(column: str) -> str:

@@ -15,7 +15,7 @@ range, such as a Metric of another package, has Student's interval with the stan
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from math import inf, isfinite, nan, sqrt
+from math import inf, isfinite, sqrt
 from typing import Any, NamedTuple
 
 import torch
@@ -534,24 +534,21 @@ def adjusted(
     return (with_verdicts(known, CONFIDENCE) if known else []), without
 
 
-def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> Tensor:
-    """Return the intervals of rates. Each of U units has numerators ``parts`` and denominators ``totals``: (U, ...).
+def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> list[Interval | None]:
+    """Return the interval of each of R rates; None for a rate whose denominator is 0 in all units.
 
-    Returns:
-        ``(..., 2)``, float64: the lower and the upper end; NaN for a rate whose denominator is 0 in all units.
+    Each of U units has numerators ``parts`` and denominators ``totals``: (U, R).
     """
+    wholes = units.counts @ totals
     if units.are_rows:
-        sums = (torch.tensordot(units.counts, each, 1).round() for each in (parts, totals))
-        return clopper_pearson_ends(*sums)
-    ends = list[Interval]()
-    for part, total in zip(parts.reshape(len(parts), -1).T, totals.reshape(len(totals), -1).T, strict=True):
-        if (total * units.counts).sum() > 0:
-            ratio = Ratio(part, total, RATE, float)
-            low, high = (_end_of_ratio(ratio, units, End(is_upper), is_bound=False) for is_upper in (False, True))
-            ends.append((low, high))
-        else:
-            ends.append((nan, nan))
-    return torch.tensor(ends, dtype=torch.float64).reshape(*parts.shape[1:], 2)
+        found = clopper_pearson_ends((units.counts @ parts).round(), wholes.round()).tolist()
+        return [(low, high) if whole > 0 else None for (low, high), whole in zip(found, wholes, strict=True)]
+    ends = list[Interval | None]()
+    for part, total, whole in zip(parts.T, totals.T, wholes, strict=True):
+        ratio = Ratio(part, total, RATE, float)
+        low, high = (_end_of_ratio(ratio, units, End(is_upper), is_bound=False) for is_upper in (False, True))
+        ends.append((low, high) if whole > 0 else None)
+    return ends
 
 
 def total_sums(sums: Any, units: Units) -> Any:

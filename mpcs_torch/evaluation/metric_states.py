@@ -15,11 +15,11 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim_zero_sum
 
-from mpcs_torch.evaluation.bins import in_bits
 from mpcs_torch.evaluation.influence import MIN_UNITS
 from mpcs_torch.evaluation.parts import FOLDS, LeftOut
 from mpcs_torch.evaluation.reasons import NOT_REQUESTED, Reason
 from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.evaluation.unit_sums import in_bits
 from mpcs_torch.metrics.base import SumMetric
 
 BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5

@@ -57,32 +57,35 @@ class LeftOut(NamedTuple):
         return Units(ones, ones, None, word=unit)
 
 
-def parts_interval(left: LeftOut, limits: Limits, unit: str) -> Interval | Reason:
-    """Return the interval of a scalar metric, or the reason why it has none.
+class ValueOfParts(NamedTuple):
+    """The value of a scalar metric that is not a function of sums, and how parts of the rows change it."""
 
-    ``limits`` are the lowest and the highest possible value; None means no limit. ``unit`` is the word for rows or
-    clusters in the reason.
-    """
-    found = of_parts(left, unit, limits)
-    return found if isinstance(found, Reason) else interval(found, left.units(unit))
+    value: float
+    left_out: LeftOut | Reason
+    """The values without parts of the rows, or the reason why they are not known."""
+    limits: Limits = (None, None)
+    """The lowest and the highest possible value; None means no limit."""
+
+    def interval(self, unit: str) -> Interval | Reason:
+        """Return the interval, or the reason why there is none; ``unit`` is the word for rows or clusters in it."""
+        if isinstance(self.left_out, Reason):
+            return self.left_out
+        found = of_parts(self.left_out, unit, self.limits)
+        return found if isinstance(found, Reason) else interval(found, self.left_out.units(unit))
 
 
-def parts_difference(
-    first: LeftOut | tuple[float, Reason], second: LeftOut | tuple[float, Reason], unit: str
-) -> PairedDifference | Reason:
-    """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
-
-    A model without a `LeftOut` is given as a pair: its value, and the reason why it has none, which is then returned.
-    """
-    if not isinstance(first, LeftOut):
-        return first[1]
-    if not isinstance(second, LeftOut):
-        return second[1]
-    change = of_parts(second.mapped(torch.sub, first), unit)
+def parts_difference(first: ValueOfParts, second: ValueOfParts, unit: str) -> PairedDifference | Reason:
+    """Return the second model's value minus the first's, with interval and p-value, or the reason for none."""
+    one, other = first.left_out, second.left_out
+    if isinstance(one, Reason):
+        return one
+    if isinstance(other, Reason):
+        return other
+    change = of_parts(other.mapped(torch.sub, one), unit)
     if isinstance(change, Reason):
         return change
-    one = Influences(first.whole.item(), torch.zeros_like(change.of_units))
-    return difference(one, change._replace(value=second.whole.item()), first.units(unit))
+    before = Influences(first.value, torch.zeros_like(change.of_units))
+    return difference(before, change._replace(value=second.value), one.units(unit))
 
 
 def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Influences | Reason:

@@ -1,25 +1,42 @@
 """The rows that measures of ranks keep, and the influences of these rows on the value."""
 
 from collections.abc import Mapping
-from math import isfinite, nan
+from math import nan
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.influence import (
-    RARELY,
-    End,
-    Influences,
-    Units,
-    bound,
-    difference,
-    difference_bound,
-    interval,
-)
-from mpcs_torch.evaluation.reasons import NO_VALUE, NOT_REQUESTED, Reason
-from mpcs_torch.functional import PairedDifference
+from mpcs_torch.evaluation.influence import RARELY, Influences, Units, interval
+from mpcs_torch.evaluation.reasons import NO_VALUE, Reason
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.quality.roc_area import Misranked, RankedRows, RocArea, Shares
+
+
+class RankedUnits(NamedTuple):
+    """The rows of a group that a measure of ranks keeps, and their units."""
+
+    measure: RocArea
+    rows: RankedRows
+    ids: Tensor
+    """(N,): the identifiers of rows or, if there are any, of their clusters."""
+
+    def value(self) -> float:
+        """Return the value."""
+        return self.measure.value(self.rows).item()
+
+    def measured(self, cluster: str | None) -> tuple[float, Interval | Reason]:
+        """Return the value, and its interval or why it has none; ``cluster`` is the column of clusters."""
+        found = self.influences(cluster)
+        return (nan, found) if isinstance(found, Reason) else (found[0].value, interval(*found))
+
+    def influences(self, cluster: str | None) -> tuple[Influences, Units] | Reason:
+        """Return the value with the influence of each unit, and the units; or the reason why there is no value."""
+        areas = self.measure.misranked(self.rows)
+        if not areas:
+            return NO_VALUE
+        units = self.ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        return influences_on_areas(areas, self.rows.weights, units, cluster, self.measure.limits)
 
 
 class KeptRanks:
@@ -28,80 +45,25 @@ class KeptRanks:
     def __init__(self, measure: RocArea) -> None:
         self.measure = measure
         self._parts = list[tuple[RankedRows, Tensor, dict[str, Tensor]]]()
-        self._of_groups = dict[str, dict[int, tuple[RankedRows, Tensor]]]()
-        """The rows and identifiers of each group, by column, once they are asked for."""
 
     def add(self, rows: RankedRows, ids: Tensor, groups: Mapping[str, Tensor]) -> None:
         """Add rows with identifiers of rows or clusters, (n,), and codes of groups by column, (n,) each."""
         self._parts.append((rows, ids, dict(groups)))
-        self._of_groups.clear()
-
-    def so_far(self) -> "KeptRanks":
-        """Return an object with the same rows, which does not change when further rows are added to this one."""
-        same = KeptRanks(self.measure)
-        same._parts, same._of_groups = list(self._parts), dict(self._of_groups)
-        return same
 
     def merge(self, other: "KeptRanks", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the rows of ``other``, whose codes of groups ``codes`` translates; add ``first`` to its identifiers."""
         for rows, ids, groups in other._parts:
             self.add(rows, ids + first, {column: codes[column][each] for column, each in groups.items()})
 
-    def measured(self, column: str, code: int, *, clusters: bool | None) -> tuple[float, Interval | Reason]:
-        """Return the value of a group's rows (of all rows if ``column`` is empty), and its interval or why it has none.
-
-        ``clusters`` is None if no interval is wanted.
-        """
-        if clusters is None:
-            rows, _ = self._rows_of(column)[code]
-            return self.measure.value(rows).item(), NOT_REQUESTED
-        measured = self.influences(column, code, clusters=clusters)
-        return (nan, NO_VALUE) if measured is None else (measured[0].value, interval(*measured))
-
-    def bound(
-        self, column: str, code: int, *, clusters: bool, end: End, minus: "KeptRanks | None" = None
-    ) -> float | Reason:
-        """Return the bound of a group's value, or of this value minus that of the model ``minus``, for a requirement.
-
-        It allows for a row as badly ranked as any can be.
-        """
-        measured = self.influences(column, code, clusters=clusters)
-        if measured is None:
-            return NO_VALUE
-        if minus is None:
-            return bound(*measured, end)
-        other = minus.influences(column, code, clusters=clusters)
-        return NO_VALUE if other is None else difference_bound(other[0], *measured, end)
-
-    def influences(self, column: str, code: int, *, clusters: bool) -> tuple[Influences, Units] | None:
-        """Return the value of a group's rows with the influence of each unit, and the units; None without a value."""
-        rows, ids = self._rows_of(column)[code]
-        areas = self.measure.misranked(rows)
-        if not areas:
-            return None
-        units = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        name = "clusters" if clusters else None
-        return influences_on_areas(areas, rows.weights, units, name, self.measure.limits)
-
-    def _rows_of(self, column: str) -> dict[int, tuple[RankedRows, Tensor]]:
-        """Return the rows and identifiers of each group of a column, by its code; without a column, all have code 0."""
-        if column not in self._of_groups:
-            rows = RankedRows.joined([rows for rows, _, _ in self._parts])
-            ids = torch.cat([ids for _, ids, _ in self._parts])
-            codes = torch.cat([groups[column] for _, _, groups in self._parts]) if column else torch.zeros_like(ids)
-            order = codes.argsort(stable=True)
-            distinct, counts = codes[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
-            places = zip(distinct.tolist(), order.split_with_sizes(counts.tolist()), strict=True)
-            self._of_groups[column] = {code: (rows.at(at), ids[at]) for code, at in places}
-        return self._of_groups[column]
-
-
-def rank_difference(first: KeptRanks, second: KeptRanks, *, clusters: bool) -> PairedDifference | Reason:
-    """Return the second model's value minus the first's, for all rows, or the reason why there is no interval."""
-    one, other = (kept.influences("", 0, clusters=clusters) for kept in (first, second))
-    if one is None or other is None or not isfinite(one[0].value + other[0].value):
-        return NO_VALUE
-    return difference(one[0], *other)
+    def by_group(self, column: str) -> dict[int, RankedUnits]:
+        """Return the rows of each group of a column by its code; without a column, all have code 0."""
+        rows = RankedRows.joined([rows for rows, _, _ in self._parts])
+        ids = torch.cat([ids for _, ids, _ in self._parts])
+        codes = torch.cat([groups[column] for _, _, groups in self._parts]) if column else torch.zeros_like(ids)
+        order = codes.argsort(stable=True)
+        distinct, counts = codes[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
+        places = zip(distinct.tolist(), order.split_with_sizes(counts.tolist()), strict=True)
+        return {code: RankedUnits(self.measure, rows.at(at), ids[at]) for code, at in places}
 
 
 def influences_on_areas(

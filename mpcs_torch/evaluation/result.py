@@ -19,7 +19,7 @@ from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning a
 from mpcs_torch.tables import Table, in_digits
 
 if TYPE_CHECKING:  # detectors do not need it
-    from mpcs_torch.evaluation.bounds import Bounds
+    from mpcs_torch.evaluation.unit_values import UnitValues
 
 ScoresT = TypeVar("ScoresT", bound=Scores)
 Tested = tuple[float, float | Reason, Interval | None]
@@ -67,7 +67,7 @@ class Result(Generic[ScoresT]):
     """The pairs of models that could not be compared by a metric, with the reasons; ``notes`` states them, too."""
     is_default: bool = False
     """Whether metrics were not named, so that texts show the most important ones."""
-    paired_bounds: "Mapping[str, Bounds]" = field(default_factory=dict)
+    paired_units: "Mapping[str, UnitValues]" = field(default_factory=dict)
     """Computes the bounds of differences for requirements, by model; empty if models were not compared by rows."""
     has_open_weights: bool = False
     """Whether rows have weights of which the largest possible one is not known, as it is for shares of classes."""
@@ -239,8 +239,8 @@ class Result(Generic[ScoresT]):
         for each in self.without:
             if each.by.metric == metric and {each.first, each.second} == {model, reference}:
                 reason = each.reason
-        if self.paired_bounds:
-            bound = self.paired_bounds[model].of_difference(self.paired_bounds[reference], metric, end)
+        if self.paired_units:
+            bound = self.paired_units[model].difference_bound(self.paired_units[reference], metric, end)
         elif ends is None or end.confidence != CONFIDENCE:
             bound = reason if ends is None else ONE_LOOK
         else:

@@ -11,11 +11,11 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.bins import BUDGET, ids_of_names, in_bits
 from mpcs_torch.evaluation.influence import Units, metric_interval, total_sums
 from mpcs_torch.evaluation.metric_states import BITS, BinnedStates, merges, state_joins, states_of_rows, takes_weights
-from mpcs_torch.evaluation.parts import parts_interval
+from mpcs_torch.evaluation.parts import ValueOfParts
 from mpcs_torch.evaluation.reasons import Reason
+from mpcs_torch.evaluation.unit_sums import BUDGET, ids_of_names, in_bits
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
@@ -230,7 +230,8 @@ class WithInterval(Metric):
         unit, ends = "clusters" if self.clustered_rows else "rows", list[tuple[float, float]]()
         flat = left.mapped(lambda each: each.reshape(*each.shape[: each.ndim - whole.ndim], -1))
         for place in range(whole.numel()):
-            interval = parts_interval(flat.mapped(lambda each, at=place: each[..., at]), limits, unit)
+            at_place = flat.mapped(lambda each, at=place: each[..., at])
+            interval = ValueOfParts(at_place.whole.item(), at_place, limits).interval(unit)
             ends.append((nan, nan) if isinstance(interval, Reason) else interval)
         low, high = torch.tensor(ends, dtype=torch.float64).T.reshape(2, *whole.shape)
         return whole, low, high

@@ -46,8 +46,8 @@ def bounds_of(result: Result[Any], names: list[str], model: str = "A") -> Tensor
 
 
 def differences(result: Result[Any], names: list[str], pair: str = "BA") -> Tensor:
-    first, second = (result.paired_bounds[model] for model in pair)
-    ends = [[first.of_difference(second, name, End(is_upper)) for is_upper in (False, True)] for name in names]
+    first, second = (result.paired_units[model] for model in pair)
+    ends = [[first.difference_bound(second, name, End(is_upper)) for is_upper in (False, True)] for name in names]
     return torch.tensor([[float("nan") if isinstance(end, Reason) else end for end in each] for each in ends])
 
 

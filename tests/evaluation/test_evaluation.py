@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
-from mpcs_torch.evaluation import bins, model_sums
+from mpcs_torch.evaluation import model_sums, unit_sums
 from mpcs_torch.evaluation.reasons import Reason
 from tests.metrics.batches import random_batch
 
@@ -96,16 +96,16 @@ def test_halves_merge_to_the_whole(clusters: torch.Tensor | None) -> None:
     )
 
 
-def test_bins_that_are_folded_tell_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_units_that_are_folded_tell_nearly_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(6000, 4, generator=generator, dtype=torch.float64)
     target = torch.randint(4, (6000,), generator=generator)
     preds = {"A": logits.softmax(1), "B": (logits + 0.1 * torch.nn.functional.one_hot(target, 4)).softmax(1)}
     groups = {"site": [f"s{row % 2}" for row in range(6000)]}
     every = evaluate(preds, target, groups=groups)
-    for module in (bins, model_sums):
+    for module in (unit_sums, model_sums):
         monkeypatch.setattr(module, "BUDGET", 2**17)
-    monkeypatch.setattr(bins.BinnedSums.__init__, "__defaults__", (2**17,))
+    monkeypatch.setattr(unit_sums.UnitSums.__init__, "__defaults__", (2**17,))
     monkeypatch.setattr(model_sums, "BUDGET_OF_GROUPS", 2**16)
     monkeypatch.setattr(model_sums, "PENDING", 4000)
     evaluation = Evaluation(4)

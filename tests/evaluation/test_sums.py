@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.evaluation.bins import BinnedSums, ids_of_names, in_bits
 from mpcs_torch.evaluation.chosen import choose_metrics, inputs_from_probs
+from mpcs_torch.evaluation.unit_sums import UnitSums, ids_of_names, in_bits
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.register import ENTRIES
 from tests.metrics.batches import random_batch
@@ -73,7 +73,7 @@ def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     return groups, torch.randint(40, (rows,), generator=generator), torch.randn(rows, 2, generator=generator).double()
 
 
-def by_bin(table: BinnedSums) -> dict[tuple[int, int], list[float]]:
+def by_bin(table: UnitSums) -> dict[tuple[int, int], list[float]]:
     return {
         (code, int(bin_id)): row.tolist()
         for code, ids, sums in table.by_group()
@@ -83,7 +83,7 @@ def by_bin(table: BinnedSums) -> dict[tuple[int, int], list[float]]:
 
 def test_parts_merge_to_the_whole_bit_for_bit() -> None:
     groups, ids, sums = drawn(200, 0)
-    whole, parts = BinnedSums(), [BinnedSums(), BinnedSums()]
+    whole, parts = UnitSums(), [UnitSums(), UnitSums()]
     whole.add(groups[:120], ids[:120], sums[:120])
     whole.add(groups[120:], ids[120:], sums[120:])
     parts[0].add(groups[:120], ids[:120], sums[:120])
@@ -98,7 +98,7 @@ def test_parts_merge_to_the_whole_bit_for_bit() -> None:
 def test_bins_are_folded_to_their_budget_by_hash_alike_in_every_part() -> None:
     groups, ids, sums = drawn(3000, 1)
     ids = torch.arange(3000)
-    small, large = BinnedSums(budget=600), BinnedSums()
+    small, large = UnitSums(budget=600), UnitSums()
     for rows in torch.arange(3000).split(500):
         small.add(groups[rows], in_bits(ids[rows], None, small.bits), sums[rows])
         large.add(groups[rows], ids[rows], sums[rows])
@@ -108,7 +108,7 @@ def test_bins_are_folded_to_their_budget_by_hash_alike_in_every_part() -> None:
     assert by_bin(small).keys() == by_bin(large).keys()
     for key, row in by_bin(large).items():
         assert by_bin(small)[key] == pytest.approx(row)
-    unfolded = BinnedSums()
+    unfolded = UnitSums()
     unfolded.add(groups, ids, sums)
     unfolded.merge(small)
     assert unfolded.bits == small.bits
@@ -130,13 +130,13 @@ def test_a_metric_of_few_numbers_is_read_from_many() -> None:
 
 def test_sums_that_wait_are_folded_before_others_are_merged() -> None:
     """Both would be folded when they are joined, the first to fewer bits than the second."""
-    expected, tables = BinnedSums(1000), []
+    expected, tables = UnitSums(1000), []
     for first, last in ((0, 1200), (1200, 5200)):
         ids, ones = torch.arange(first, last), torch.ones(last - first, 1, dtype=torch.float64)
         groups = torch.zeros_like(ids)
         expected.add(groups, in_bits(ids, None, expected.bits), ones)
         assert len(expected.ids) <= 1000, "joined at once"
-        tables.append(BinnedSums(1000))
+        tables.append(UnitSums(1000))
         tables[-1].add(groups, ids, ones)
         assert tables[-1].bits is None, "nothing is joined yet"
     tables[0].merge(tables[1])

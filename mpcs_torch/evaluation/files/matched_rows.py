@@ -8,11 +8,11 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.bins import ids_of_names
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, naming_file
 from mpcs_torch.evaluation.files.tables import ReadColumns, RowIds, to_text
 from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
 from mpcs_torch.functional.inputs.groups import MAX_REPEATED, ROW_RULES, Groups

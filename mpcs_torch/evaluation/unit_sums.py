@@ -1,8 +1,8 @@
-"""Sums of rows in bins, from which values, intervals, groups and comparisons are computed."""
+"""Sums of the rows of each unit, from which values, intervals, groups and comparisons are computed."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from copy import copy
+from copy import copy, deepcopy
 
 import numpy as np
 import torch
@@ -11,25 +11,28 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
 
 BUDGET = 2**21
-"""The maximum number of values in the bins of all rows (16 MiB)."""
+"""The maximum number of sums of the units of all rows (16 MiB)."""
 BITS = 62
-"""The number of bits of a hashed identifier. With fewer bits, some identifiers become equal: bins are joined."""
+"""The number of bits of a hashed identifier. With fewer bits, some identifiers become equal: units are joined."""
 MIN_BITS = 5
-"""The minimum number of bits of an identifier: fewer than 32 bins would give a poor estimate of the variance."""
+"""The minimum number of bits of an identifier: fewer than 32 units would give a poor estimate of the variance."""
+
+LEADING = 3
+"""The number of columns before the sums of metrics: rows, the sum of labels, and the sum of weights."""
 
 
-class BinnedSums:
-    """The sums of the rows in each bin of each group.
+class UnitSums:
+    """The sums of the rows of each unit of each group.
 
-    A bin is one row, or one cluster of rows that are not independent; it has K sums. If there are more than ``budget``
-    sums in all bins, the bins whose hashed identifiers begin with the same bits are joined (folded). The hashes depend
-    only on the identifiers, so the bins of all models can be compared.
+    A unit is one row, or one cluster of rows that are not independent; it has K sums. If there are more than ``budget``
+    sums in all units, the units whose hashed identifiers begin with the same bits are joined (folded). The hashes
+    depend only on the identifiers, so the units of all models can be compared.
     """
 
     def __init__(self, budget: int = BUDGET) -> None:
         self._budget = budget
         self.bits: int | None = None
-        """The number of bits of hashed identifiers; None while each identifier has its own bin."""
+        """The number of bits of hashed identifiers; None while each identifier is a unit of its own."""
         self._groups, self._ids = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
         self._sums = torch.zeros(0, 0, dtype=torch.float64)
         self._pending = list[tuple[Tensor, Tensor, Tensor]]()
@@ -37,36 +40,36 @@ class BinnedSums:
 
     @property
     def groups(self) -> Tensor:
-        """(B,), int64: the code of the group of each bin."""
+        """(U,), int64: the code of the group of each unit."""
         self._join_pending()
         return self._groups
 
     @property
     def ids(self) -> Tensor:
-        """(B,), int64: the identifier of each bin, which is unique within its group."""
+        """(U,), int64: the identifier of each unit, which is unique within its group."""
         self._join_pending()
         return self._ids
 
     @property
     def sums(self) -> Tensor:
-        """(B, K), float64: the sums of each bin."""
+        """(U, K), float64: the sums of each unit."""
         self._join_pending()
         return self._sums
 
-    def add(self, groups: Tensor, bins: Tensor, sums: Tensor) -> None:
-        """Add row i of ``sums`` (n, K) to bin ``bins[i]`` (its identifier, `bits` bits) of group ``groups[i]``."""
+    def add(self, groups: Tensor, ids: Tensor, sums: Tensor) -> None:
+        """Add row i of ``sums`` (n, K) to unit ``ids[i]`` (its identifier, `bits` bits) of group ``groups[i]``."""
         if self.bits is not None and len(self._ids) and not bool(groups.any() | self._groups.any()):
-            places = torch.searchsorted(self._ids, bins).clamp_(max=len(self._ids) - 1)
-            if self._ids[places].equal(bins):  # true for most batches after folding
+            places = torch.searchsorted(self._ids, ids).clamp_(max=len(self._ids) - 1)
+            if self._ids[places].equal(ids):  # true for most batches after folding
                 self._sums.index_add_(0, places, sums)
                 return
-        self._pending.append((groups, bins, sums))
+        self._pending.append((groups, ids, sums))
         self._pending_values += sums.numel()
         if self._pending_values > max(2**17, self._sums.numel() // 4):  # joining few values takes as long as many
             self._join_pending()
 
     def exceeds(self, most: int) -> bool:
-        """Return whether there are more than ``most`` sums in all bins."""
+        """Return whether there are more than ``most`` sums in all units."""
         return self._sums.numel() + self._pending_values > most and self.sums.numel() > most
 
     def _join_pending(self) -> None:
@@ -76,24 +79,24 @@ class BinnedSums:
         self._pending, self._pending_values = [], 0
         self._join(*(torch.cat(each) for each in zip(*parts, strict=True)))
         while self._sums.numel() > self._budget and self.bits != MIN_BITS:
-            # Fold to a quarter of the bins, so that they are not folded again soon.
+            # Fold to a quarter of the units, so that they are not folded again soon.
             distinct = len(self._ids.unique())  # type: ignore[no-untyped-call]
             self.fold(max(MIN_BITS, int(np.log2(max(2, distinct // 4)))))
 
     def fold(self, bits: int) -> None:
-        """Shorten hashed identifiers to at most ``bits`` bits, and join the bins whose identifiers become equal."""
+        """Shorten hashed identifiers to at most ``bits`` bits, and join the units whose identifiers become equal."""
         self._join_pending()
         if self.bits is None or bits < self.bits:
             self._join(self._groups, in_bits(self._ids, self.bits, bits), self._sums)
             self.bits = bits
 
-    def merge(self, other: "BinnedSums", groups: Tensor | None = None, *, first: int = 0) -> None:
+    def merge(self, other: "UnitSums", groups: Tensor | None = None, *, first: int = 0) -> None:
         """Add the sums of other rows; ``other`` does not change.
 
         A group with the code c in ``other`` has the code ``groups[c]`` here; by default, the code c. ``first`` is added
         to the identifiers in ``other`` if they are positions of rows: the positions then continue those here.
         """
-        for each in (self, other):  # may fold bins, which changes their bits
+        for each in (self, other):  # may fold units, which changes their bits
             each._join_pending()
         added = copy(other)
         if added.bits is None:
@@ -105,14 +108,14 @@ class BinnedSums:
         self.add(added.groups if groups is None else groups[added.groups], added.ids, added.sums)
 
     def by_group(self) -> Iterator[tuple[int, Tensor, Tensor]]:
-        """Yield for each group: its code, the identifiers of its bins, (B,), ascending, and their sums, (B, K)."""
+        """Yield for each group: its code, the identifiers of its units, (U,), ascending, and their sums, (U, K)."""
         order = self.groups.argsort(stable=True)
         codes, counts = self.groups[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
         for code, places in zip(codes.tolist(), order.tensor_split(counts.cumsum(0)[:-1]), strict=True):
             yield code, self.ids[places], self.sums[places]
 
     def _join(self, groups: Tensor, ids: Tensor, sums: Tensor) -> None:
-        """Add up sums of the same bin and group, and order the results by identifier, then by group."""
+        """Add up sums of the same unit and group, and order the results by identifier, then by group."""
         order = groups.argsort(stable=True)
         order = order[ids[order].argsort(stable=True)]
         groups, ids = groups[order], ids[order]
@@ -122,6 +125,24 @@ class BinnedSums:
         places[order] = is_new.long().cumsum(0) - 1
         self._groups, self._ids = groups[is_new], ids[is_new]
         self._sums = sums.new_zeros(len(self._ids), sums.shape[1]).index_add_(0, places, sums)
+
+
+def same_units(tables: Sequence[UnitSums]) -> list[UnitSums]:
+    """Copy ``tables``, and join units until all copies have the same.
+
+    Raises:
+        ValueError: If the tables have different units.
+    """
+    first, *others = copies = [deepcopy(table) for table in tables]
+    bits = min(table.bits or BITS for table in tables)
+    if bits < BITS:
+        for table in copies:
+            table.fold(bits)
+    for other in others:
+        is_same = first.ids.equal(other.ids)
+        if not is_same or not torch.allclose(first.sums[:, :LEADING], other.sums[:, :LEADING]):
+            raise ValueError("models must have the same rows and labels, in the same parts, to be compared.")
+    return copies
 
 
 def in_bits(ids: Tensor, bits: int | None, wanted: int | None) -> Tensor:

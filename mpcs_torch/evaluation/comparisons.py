@@ -1,0 +1,53 @@
+"""Compare models by the metrics that were requested, or by those that the register marks for comparisons."""
+
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+
+from mpcs_torch.evaluation.influence import NotCompared, adjusted
+from mpcs_torch.evaluation.outcomes import group_rate
+from mpcs_torch.evaluation.unit_values import UnitValues
+from mpcs_torch.functional import Comparison
+from mpcs_torch.functional.comparison.significance import ComparedBy
+from mpcs_torch.metrics.register import FAMILIES
+
+
+def compare(models: Mapping[str, UnitValues], *, is_default: bool) -> tuple[list[Comparison], list[NotCompared]]:
+    """Compare each pair of models, which have the same units; return comparisons, and pairs that cannot be compared.
+
+    With ``is_default``, no metrics were requested. Models are then compared by the metrics that the register marks for
+    comparisons, and by the rates of groups of classes. Without a concern (costs of errors), metrics of concern equal
+    the error rate, so they are left out.
+    """
+    first = next(iter(models.values()))
+    measures = list(_metrics(first, is_default=is_default))
+    if is_default:
+        measures += _rates_of_groups(first)
+    pairs = list(combinations(models.items(), 2))
+    return adjusted((a, b, by, one.difference(other, by.metric)) for by in measures for (a, one), (b, other) in pairs)
+
+
+def _metrics(first: UnitValues, *, is_default: bool) -> Iterator[ComparedBy]:
+    chosen = first.layout.chosen
+    names = {entry.name for entry in chosen.entries}
+    has_errors = bool({"accuracy", "misclassification_rate"} & names)
+    by_family = sorted(chosen.entries, key=lambda entry: FAMILIES.index(entry.family))
+    for entry in by_family if is_default else chosen.entries:
+        is_repeated = has_errors and chosen.concern is None and entry.family == "concern"
+        is_wanted = entry.compared_as if is_default else entry.direction and not entry.is_count
+        if is_wanted and not is_repeated and entry.repeats not in names:
+            name, is_rate = entry.compared_as or entry.name, first.is_rate(entry.name)
+            yield ComparedBy(name, entry.direction == "min", is_rate=is_rate, metric=entry.name)
+
+
+def _rates_of_groups(first: UnitValues) -> Iterator[ComparedBy]:
+    """Yield the recall of each group of classes or, if rows may be referred, the group's error rate.
+
+    A group is left out if it has no rows, or if this rate is one of the chosen metrics.
+    """
+    chosen, outcomes = first.layout.chosen, first.outcomes()
+    rate = group_rate(refers=chosen.refers)
+    measured = {entry.of_class for entry in chosen.entries if entry.settings.get("rate") == rate}
+    for group, _ in () if chosen.concern is None else chosen.concern.class_groups:
+        if group not in measured and outcomes[group].true.any():
+            name = f"{rate}[{group}]"
+            yield ComparedBy(name, lower_is_better=rate == "error_rate", is_rate=True, metric=name)
