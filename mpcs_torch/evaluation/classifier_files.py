@@ -16,7 +16,6 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.crossed_clusters import crossed
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
@@ -117,13 +116,13 @@ def score_models(
     for predictions in opened.values():
         predictions.has_shares = needs_classes(concern, entries)
     matched = MatchedRows(first, is_alone=is_alone, concern=concern)
-    rows, of_classes = matched.matched_groups(first), None
-    is_soft = rows[0].target.ndim == 2
+    rows, of_classes = matched.rows(first), None
+    is_soft = rows.target.ndim == 2
     if len(names) < 2 and not is_soft:
         raise PredictionsError(first.path, f"has only the class {quoted(names[0])}: --classes names all of them")
     with naming_file(first.path):
         if reading.prevalence is not None:
-            of_classes = class_weights(rows[0].repeated(is_clustered=is_clustered), reading.prevalence, names)
+            of_classes = class_weights(rows.repeated(is_clustered=is_clustered), reading.prevalence, names)
         evaluation = Evaluation(
             names,
             concern=concern,
@@ -132,33 +131,31 @@ def score_models(
             is_soft=is_soft,
             is_decided=first.decides,
             is_weighted=reading.weight is not None or reading.prevalence is not None,
-            has_costs=rows[0].costs is not None,
+            has_costs=rows.costs is not None,
             refers=any(each.refers for each in opened.values()),
             intervals=intervals,
         )
         if check is not None:
             trial, weights = deepcopy(evaluation), torch.ones(1).double() if evaluation.chosen.is_weighted else None
             for name in opened:
-                trial.add(name, rows[0].at(slice(1))._replace(groups={}, weights=weights, frequencies=None), None)
+                row = rows.at(slice(1))._replace(ids=torch.zeros(1).long(), groups={}, weights=weights)
+                trial.add(name, row._replace(frequencies=None), None)
             check(trial.result())
-        evaluation.count_repeats(rows[0])
+        evaluation.count_repeats(rows)
         for column in reading.by:
             evaluation.assign_codes(column, matched.columns[column].names)
-    evaluations = [evaluation, *(deepcopy(evaluation) for _ in rows[1:])]
-    clusterings = (reading.cluster, reading.crossed, reading.cluster)[: len(rows)]
+    crossed = [] if reading.crossed is None else [str(reading.cluster), reading.crossed]
     for name, predictions in opened.items():
-        rows = rows if predictions is first else matched.matched_groups(predictions)
-        for each, cluster, of_model in zip(evaluations, clusterings, rows, strict=True):
-            for part in of_model.repeated(is_clustered=is_clustered):
-                part = part if of_classes is None else part.weighted_by(of_classes)
-                with naming_file(predictions.path):
-                    each.add(name, part, cluster)
-                if name in risks and each is evaluations[0]:
-                    risks[name].add(part, evaluation.chosen)
-        advance(len(rows[0].ids))
+        rows = rows if predictions is first else matched.rows(predictions)
+        for part in rows.repeated(is_clustered=is_clustered):
+            part = part if of_classes is None else part.weighted_by(of_classes)
+            with naming_file(predictions.path):
+                evaluation.add(name, part, reading.cluster, crossed)
+            if name in risks:
+                risks[name].add(part, evaluation.chosen)
+        advance(len(rows.ids))
     with naming_file(first.path):
-        results = [each.result() for each in evaluations]
-        result = results[0] if len(results) == 1 else crossed(results, (reading.cluster, reading.crossed))
+        result = evaluation.result()
     notes = [*([] if matched.units is None else [matched.units.note(names)]), *result.notes]
     if intervals and not is_alone and not (result.comparisons or result.without):
         notes.append("None of the metrics is one that models are compared by.")

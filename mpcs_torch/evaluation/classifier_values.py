@@ -1,18 +1,14 @@
 """Compute the scores of a classifier on some rows, from the units of these rows."""
 
-from collections.abc import Mapping
 from math import isnan
 
-import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.chosen import ChosenMetrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.influence import rate_ends
 from mpcs_torch.evaluation.outcomes import AT_RISK, EVERY, Outcomes
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.unit_values import UnitValues
-from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.concern.expected_concern import cost_matrix
 
@@ -35,6 +31,8 @@ def scores_of(found: UnitValues, *, confusion: Tensor | None = None, intervals: 
     summed = {name: Outcomes(*(units.counts @ each for each in of)) for name, of in counted.items()}
     if confusion is not None and chosen.class_names[0] not in outcomes:  # too many classes to be counted in units
         summed = {**_outcomes_from(confusion, chosen), **summed}
+    named = {name: each for name, each in summed.items() if name not in (EVERY, AT_RISK)}
+    rates = found.rates(named) if intervals else {}
     return ClassifierScores(
         rows=round((units.counts @ units.rows).item()),
         entries=entries,
@@ -46,14 +44,17 @@ def scores_of(found: UnitValues, *, confusion: Tensor | None = None, intervals: 
         class_names=list(chosen.class_names),
         confusion=confusion,
         constant=None if confusion is None else _best_constant(chosen, confusion),
-        class_intervals=_class_intervals(found, counted, summed) if intervals else {},
+        class_intervals={
+            name: {rate: ends for rate, (_, ends) in of_class.items() if not isinstance(ends, Reason)}
+            for name, of_class in rates.items()
+        },
         outcomes=summed,
         harmless=() if found.layout.outcomes is None else found.layout.outcomes.harmless,
         clusters={name: each.clusters() for name, each in counted.items() if units.cluster is not None},
         refers=chosen.refers,
         decision_names=chosen.decision_names,
         weight=(units.counts @ units.sizes).item(),
-        units=found if intervals else None,
+        units=found if intervals and not found.crossed else None,
     )
 
 
@@ -81,26 +82,3 @@ def _outcomes_from(confusion: Tensor, chosen: ChosenMetrics) -> dict[str, Outcom
     )
     by_class = zip(*(column.unbind() for column in columns), strict=True)
     return {name: Outcomes(*numbers) for name, numbers in zip(chosen.class_names, by_class, strict=True)}
-
-
-def _class_intervals(
-    found: UnitValues, counted: Mapping[str, Outcomes], summed: Mapping[str, Outcomes]
-) -> dict[str, dict[str, Interval]]:
-    """Return the intervals of rates as a nested dictionary: by class or group of classes, then by rate.
-
-    Independent rows without weights need only the total counts, ``summed``; others need those of units, ``counted``.
-    """
-    units, sizes = found.units, found.units.sizes
-    if units.are_rows:
-        counted = {name: Outcomes(*(number.unsqueeze(0) for number in of)) for name, of in summed.items()}
-        sizes = (units.counts @ sizes).unsqueeze(0)
-        units = units._replace(counts=torch.ones_like(sizes))
-    intervals = dict[str, dict[str, Interval]]()
-    for name, of in counted.items():
-        if name not in (EVERY, AT_RISK):
-            rates = of.rates(sizes, refers=found.layout.chosen.refers)
-            parts, totals = (torch.stack(each, dim=1) for each in zip(*rates.values(), strict=True))
-            ends = rate_ends(parts, totals, units)
-            by_rate = zip(rates, ends, strict=True)
-            intervals[name] = {rate: each for rate, each in by_rate if each is not None}
-    return intervals

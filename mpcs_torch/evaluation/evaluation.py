@@ -24,7 +24,7 @@ from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
 from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.sum_layout import SumLayout
-from mpcs_torch.evaluation.unit_sums import ids_of_names, same_units
+from mpcs_torch.evaluation.unit_sums import ids_of_names, join_alike
 from mpcs_torch.evaluation.unit_values import UnitValues
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
@@ -135,12 +135,15 @@ class Evaluation:
         self._is_default = metrics is None
         self._notes = self.chosen.notes(is_default=self._is_default)
         self._intervals = intervals
-        self._models = dict[str, ModelSums]()
+        self._models = dict[str, list[ModelSums]]()
+        """The sums of each model, for each way in which rows are clustered: one, or three for crossed clusters."""
         self._columns = dict[str, dict[str, int]]()
         """For each column of groups: the code of each group, by name of the group."""
         self._cluster: str | None = None
-        self._clusters_by_class = defaultdict[int, set[int]](set)
-        """Identifiers of clusters by class of their rows, at most as many as the warning on rare classes needs."""
+        self._crossed: Sequence[str] = ()
+        """The names of both columns of crossed clusters; empty if clusters are not crossed."""
+        self._clusters_by_class = defaultdict[tuple[int, int], set[int]](set)
+        """Identifiers of clusters, by place of the column and class: as many as the warning on rare classes needs."""
         self._is_numbered = True
         """Whether the identifiers of rows are the positions of the rows."""
         self._is_merged = False
@@ -167,8 +170,10 @@ class Evaluation:
         Raises:
             ValueError: If an argument is one that `evaluate` refuses, or if batches have different columns.
         """
+        if isinstance(clusters, Mapping):
+            raise ValueError("clusters must be (N,) names: two columns are for `evaluate`, which has all rows.")
         rows = self._checked_rows(preds, target, groups, clusters, weights, costs, frequencies)
-        self._add_all(rows, is_clustered=clusters is not None)
+        self._add_all(rows, None if clusters is None else "clusters")
 
     def _checked_rows(
         self, preds: Any, target: Any, groups: Any, clusters: Any, weights: Any, costs: Any, frequencies: Any
@@ -197,10 +202,10 @@ class Evaluation:
                     raise
                 raise ValueError(str(error).replace("preds", f"preds[{name!r}]")) from None
         of_rows = {column: row_names(column, each, len(labels)) for column, each in groups.items()}
-        if isinstance(clusters, Mapping):
-            raise ValueError("clusters must be (N,) names: two columns are for `evaluate`, which has all rows.")
         ids = torch.arange(len(labels))
-        if clusters is not None:
+        if isinstance(clusters, Mapping):
+            ids = _crossed_ids(clusters, len(labels))
+        elif clusters is not None:
             ids = ids_of_names(row_names("clusters", clusters, len(labels)))
         numbers = (
             None if weights is None else row_weights(weights, len(labels)),
@@ -210,47 +215,68 @@ class Evaluation:
         codes = {column: self.assign_codes(column, each) for column, each in of_rows.items()}
         return {name: Rows(*pair, ids, codes, *numbers) for name, pair in checked.items()}
 
-    def _add_all(self, rows: Mapping[str, Rows], *, is_clustered: bool) -> None:
+    def _add_all(self, rows: Mapping[str, Rows], cluster: str | None, crossed: Sequence[str] = ()) -> None:
         self.count_repeats(next(iter(rows.values())))
         for name, of_model in rows.items():
-            for part in of_model.repeated(is_clustered=is_clustered):
-                self.add(name, part, "clusters" if is_clustered else None, are_numbered=not is_clustered)
+            for part in of_model.repeated(is_clustered=cluster is not None):
+                self.add(name, part, cluster, crossed, are_numbered=cluster is None)
 
     def count_repeats(self, rows: Rows) -> None:
         """Count rows with the scores and the label of another row, for a warning. Call this before `Rows.repeated`."""
         if rows.probs.is_floating_point() and rows.target.ndim == 1:
             self._repeats.add(rows.probs, rows.target)
 
-    def add(self, model: str, rows: Rows, cluster: str | None, *, are_numbered: bool = False) -> None:
+    def add(
+        self,
+        model: str,
+        rows: Rows,
+        cluster: str | None,
+        crossed: Sequence[str] = (),
+        *,
+        are_numbered: bool = False,
+    ) -> None:
         """Add validated rows of one model.
 
         Args:
             model: The name of the model.
             rows: The rows; their groups are codes that `assign_codes` returned.
-            cluster: The column of clusters; None if rows are independent.
+            cluster: The column of clusters, or the first of two; None if rows are independent.
+            crossed: The names of both columns, if clusters are crossed.
             are_numbered: Whether to replace the identifiers of rows by their positions, counted over all batches.
 
         Raises:
             ValueError: If batches or models have different columns, or if there are too many groups.
         """
         if model not in self._models:
-            self._models[model] = ModelSums(self._layout, list(rows.groups), keeps_units=self._intervals)
-        sums = self._models[model]
+            self._models[model] = self._new_sums(list(rows.groups), 3 if crossed else 1)
+        sums = self._models[model][0]
         if list(sums.tables)[1:] != list(rows.groups) or (sums.rows and cluster != self._cluster):
             raise ValueError("groups and clusters must be the same columns in every batch of every model.")
         for column, kind in (("weights", "is_weighted"), ("costs", "has_costs")):
             if getattr(self.chosen, kind) != (getattr(rows, column) is not None):
                 raise ValueError(f"{column} must be given for every batch if rows have them ({kind}), else for none.")
-        self._cluster, self._is_numbered = cluster, are_numbered
+        self._cluster, self._crossed, self._is_numbered = cluster, crossed, are_numbered
         numbers = torch.arange(sums.rows, sums.rows + len(rows.ids)) if are_numbered else rows.ids
         rows = rows._replace(ids=numbers)
         rows = rows if rows.weights is None else rows.at(rows.weights > 0)
-        if cluster is not None and (rows.target.ndim == 1 or self.chosen.has_shares):
+        clusterings = [rows]
+        if crossed:
+            clusterings = [rows._replace(ids=ids) for ids in rows.ids.unbind(1)]
+        for place, each in enumerate(clusterings[:2] if cluster is not None else []):
+            self._count_clusters(place, each)
+        for each, of_clustering in zip(clusterings, self._models[model], strict=True):
+            of_clustering.add(each)
+
+    def _new_sums(self, columns: Sequence[str], clusterings: int) -> list[ModelSums]:
+        return [ModelSums(self._layout, columns, keeps_units=self._intervals) for _ in range(clusterings)]
+
+    def _count_clusters(self, place: int, rows: Rows) -> None:
+        """Count the clusters with rows of each class, as many as the warning needs; ``place`` is that of the column."""
+        if rows.target.ndim == 1 or self.chosen.has_shares:
             places, classes, _ = rows.by_class()
             for label in set(classes.tolist()):
-                if len(known := self._clusters_by_class[label]) < MIN_OF_DANGEROUS_CLASS:
+                if len(known := self._clusters_by_class[place, label]) < MIN_OF_DANGEROUS_CLASS:
                     known.update(islice(set(rows.ids[places][classes == label].tolist()), MIN_OF_DANGEROUS_CLASS))
-        sums.add(rows)
 
     def assign_codes(self, column: str, names: Sequence[str]) -> Tensor:
         """Return the codes (n,) of rows whose groups in ``column`` are ``names`` (n,). A new group gets a new code."""
@@ -277,15 +303,15 @@ class Evaluation:
             self._is_merged |= bool(other._models.keys() & self._models.keys()) or other._is_merged
             self._repeats.merge(other._repeats)
             self._cluster, self._is_numbered = other._cluster, other._is_numbered
-        for label, clusters in other._clusters_by_class.items():
-            self._clusters_by_class[label] |= clusters
+        for place, clusters in other._clusters_by_class.items():
+            self._clusters_by_class[place] |= clusters
         codes = {column: self.assign_codes(column, list(names)) for column, names in other._columns.items()}
-        for name, sums in other._models.items():
-            if name not in self._models:
-                self._models[name] = ModelSums(self._layout, list(sums.tables)[1:], keeps_units=self._intervals)
-            elif list(self._models[name].tables) != list(sums.tables):
+        for name, [sums] in other._models.items():  # clusters of batches are not crossed
+            columns = list(sums.tables)[1:]
+            [known] = self._models.setdefault(name, self._new_sums(columns, 1))
+            if list(known.tables)[1:] != columns:
                 raise ValueError("other must have the same columns of groups, but does not.")
-            self._models[name].merge(sums, codes, first=self._models[name].rows if self._is_numbered else 0)
+            known.merge(sums, codes, first=known.rows if self._is_numbered else 0)
 
     def result(self) -> Result[ClassifierScores]:
         """Compute the values, with intervals, for all rows so far and for each group of rows; and compare the models.
@@ -293,41 +319,40 @@ class Evaluation:
         Raises:
             ValueError: If there are no rows, or if models have different rows.
         """
-        if not any(sums.rows for sums in self._models.values()):
+        every = [sums for of_model in self._models.values() for sums in of_model]
+        if not any(sums.rows for sums in every):
             raise ValueError("result needs at least one row with a weight above 0.")
-        for sums in self._models.values():
+        for sums in every:
             sums.flush()
+        is_compared = self._intervals and len(self._models) > 1
+        if is_compared:
+            for same_clusters in zip(*self._models.values(), strict=True):
+                join_alike([sums.tables[ALL] for sums in same_clusters])
         groups, notes = list[GroupScores](), list[str]()
-        values = {name: sums.values(ALL, self._cluster)[0] for name, sums in self._models.items()}
-        models = {name: self._scores(self._models[name], ALL, found) for name, found in values.items()}
+        values = {name: self._values(name, ALL)[0] for name in self._models}
+        models = {name: self._scores(name, ALL, found) for name, found in values.items()}
         for column, known in self._columns.items():
-            for name, sums in self._models.items():
-                by_code = sums.values(column, self._cluster)
+            for name in self._models:
+                by_code = self._values(name, column)
                 codes = {group: code for group, code in known.items() if code in by_code}
-                of_groups = {group: self._scores(sums, column, by_code[code]) for group, code in codes.items()}
+                of_groups = {group: self._scores(name, column, by_code[code]) for group, code in codes.items()}
                 groups.append(GroupScores(name, column, models[name], of_groups))
             if len(known) > MANY_GROUPS:
                 notes.append(ABOUT_MANY_GROUPS.format(quoted(column), len(known)))
-        if self._intervals and self._cluster is not None:
-            table = next(iter(self._models.values())).tables[ALL]
-            number = f"{len(table.ids)} {_clusters(self._cluster)}" if table.bits is None else _clusters(self._cluster)
-            note = f"{CONFIDENCE_TEXT} intervals: {number} are independent, the rows of a cluster are not."
-            notes.append(note + (ABOUT_DIFFERENCES if len(models) > 1 else ""))
-        elif self._intervals:
-            notes.append(INDEPENDENT)
+        if self._intervals or self._crossed:
+            notes.append(self._about_units())
         if self.chosen.is_soft and self._is_default:
             notes.append(SHARES if self.chosen.has_shares else DEGREES)
         if self.chosen.is_weighted:
-            notes.append(WEIGHTED.format(next(iter(self._models.values())).effective_rows))
-        paired = self._paired(values) if self._intervals and len(models) > 1 else {}
-        comparisons, without = compare(paired, is_default=self._is_default) if paired else ([], [])
+            notes.append(WEIGHTED.format(every[0].effective_rows))
+        comparisons, without = compare(values, is_default=self._is_default) if is_compared else ([], [])
         has_concern = self.chosen.concern is not None
         is_repeated = not has_concern and any(each.family == "concern" for each in self.chosen.entries)
         notes += [*map(str, without), *([REPEATED] if comparisons and is_repeated else [])]
         over_costs = None
         if self.chosen.ranges is not None:
             over_costs = OverCosts(
-                self.chosen.ranges, {name: dict(sums.decided) for name, sums in self._models.items()}
+                self.chosen.ranges, {name: dict(sums[0].decided) for name, sums in self._models.items()}
             )
         cautions = self._cautions(models)
         return Result(
@@ -340,44 +365,58 @@ class Evaluation:
             over_costs,
             without=without,
             is_default=self._is_default,
-            paired_units=paired,
+            paired_units=values if is_compared and not self._crossed else {},
             has_open_weights=self.chosen.is_weighted,
         )
 
-    def _paired(self, values: Mapping[str, UnitValues]) -> dict[str, UnitValues]:
-        """Return what differences are computed from, by model: the same units of all models."""
-        tables = same_units([sums.tables[ALL] for sums in self._models.values()])
-        return {
-            name: replace(found, sums=table.sums, units=self._layout.units(table.sums, self._cluster))
-            for (name, found), table in zip(values.items(), tables, strict=True)
-        }
+    def _values(self, model: str, column: str) -> dict[int, UnitValues]:
+        """Return the units of each group of a column by its code; those of all rows, with the code 0, for `ALL`."""
+        first, *others = (sums.values(column, self._cluster) for sums in self._models[model])
+        return {code: replace(found, crossed=tuple(other[code] for other in others)) for code, found in first.items()}
+
+    def _about_units(self) -> str:
+        """Return a sentence on what the intervals take as independent."""
+        if self._crossed:
+            names = " and ".join(self._crossed)
+            return f"{CONFIDENCE_TEXT} intervals: {names} are crossed clusters: neither is nested in the other."
+        if self._cluster is None:
+            return INDEPENDENT
+        table = next(iter(self._models.values()))[0].tables[ALL]
+        number = f"{len(table.ids)} {_clusters(self._cluster)}" if table.bits is None else _clusters(self._cluster)
+        note = f"{CONFIDENCE_TEXT} intervals: {number} are independent, the rows of a cluster are not."
+        return note + (ABOUT_DIFFERENCES if len(self._models) > 1 else "")
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
-        sums, concern, cautions = next(iter(self._models.values())), self.chosen.concern, list[EvaluationWarning]()
+        first, *further = next(iter(self._models.values()))
+        concern, cautions = self.chosen.concern, list[EvaluationWarning]()
         if self._intervals and self._cluster is None:
-            columns = {name: (known, sums.rows) for name, known in self._columns.items()}
+            columns = {name: (known, first.rows) for name, known in self._columns.items()}
             cautions += [*repeating(columns), *self._repeats.warnings()]
         if concern is None:
             return cautions
-        if any(entry.name == "least_concern_cost" for entry in self.chosen.entries) and _costs_differ(concern):
-            independent = 1.0 if self._cluster is None else len(sums.tables[ALL].ids) / sums.rows
-            for name, scores in models.items():
-                start = f"{name}: " if len(models) > 1 else ""
-                cautions += [] if scores.measured is None else uncalibrated(scores.measured, independent, start)
-        units, counts = "samples", sums.totals.get(CLASS_ROWS)
-        if self._cluster is not None and self._clusters_by_class:
-            units = f"{_clusters(self._cluster)} with samples"
-            counts = torch.tensor([len(self._clusters_by_class[label]) for label in range(len(self.class_names))])
-        if counts is not None:
-            cautions += rare_classes(self.class_names, counts, concern.dangerous_pairs(), units=units)
-        return cautions
+        columns_of_clusters = [self._cluster, *self._crossed[1:]]
+        for place, (cluster, sums) in enumerate(zip(columns_of_clusters, (first, *further), strict=False)):
+            if any(entry.name == "least_concern_cost" for entry in self.chosen.entries) and _costs_differ(concern):
+                independent = 1.0 if cluster is None else len(sums.tables[ALL].ids) / sums.rows
+                for name, scores in models.items():
+                    start = f"{name}: " if len(models) > 1 else ""
+                    cautions += [] if scores.measured is None else uncalibrated(scores.measured, independent, start)
+            units, counts = "samples", sums.totals.get(CLASS_ROWS)
+            if cluster is not None and self._clusters_by_class:
+                units = f"{_clusters(cluster)} with samples"
+                known = (self._clusters_by_class[place, label] for label in range(len(self.class_names)))
+                counts = torch.tensor([*map(len, known)])
+            if counts is not None:
+                cautions += rare_classes(self.class_names, counts, concern.dangerous_pairs(), units=units)
+        return [*{str(each): each for each in cautions}.values()]
 
     def _arguments(self) -> tuple[object, ...]:
         names = tuple(entry.name for entry in self.chosen.entries)  # not their settings, which may be tensors
         return names, self.chosen[1:], self._intervals
 
-    def _scores(self, sums: ModelSums, column: str, found: UnitValues) -> ClassifierScores:
+    def _scores(self, model: str, column: str, found: UnitValues) -> ClassifierScores:
         """Return the scores of a group of rows in ``column``, whose units are ``found``."""
+        sums = self._models[model][0]
         is_all = column == ALL
         scores = scores_of(found, confusion=sums.confusion if is_all else None, intervals=self._intervals)
         clusters = scores.clusters if sums.tables[column].bits is None else {}  # a folded unit has several clusters
@@ -386,6 +425,19 @@ class Evaluation:
             return scores
         means = {} if found.wide is None else self._layout.probability_means(found.wide)
         return replace(scores, notes=self._notes, **means)
+
+
+def _crossed_ids(clusters: Mapping[str, Any], rows: int) -> Tensor:
+    """Return the identifiers of N rows, (N, 3): of the first column of clusters, of the second, and of pairs of both.
+
+    Raises:
+        ValueError: If ``clusters`` has not exactly two columns.
+    """
+    if len(clusters) != 2:
+        raise ValueError(f"clusters must be (N,) names, or two columns of them, but got columns {quoted([*clusters])}.")
+    first, second = (row_names(f"clusters[{name!r}]", each, rows) for name, each in clusters.items())
+    pairs = row_names("clusters", list(zip(first, second, strict=True)), rows)
+    return torch.stack([ids_of_names(names) for names in (first, second, pairs)], dim=1)
 
 
 def _clusters(column: str) -> str:

@@ -1,7 +1,6 @@
 """Evaluate classifiers in one call, from rows in memory."""
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +11,6 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.evaluation.chosen import Metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.crossed_clusters import Classified, crossed, crossed_rows
 from mpcs_torch.evaluation.evaluation import MODEL, Evaluation, Groups, Predictions
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import (
@@ -101,7 +99,6 @@ def evaluate(
     """
     if unit is None and combine != "mean":
         raise ValueError(f"combine needs unit, the name of the unit of each row, but got {combine!r} alone.")
-    clusterings = crossed_rows(clusters) if isinstance(clusters, Mapping) else [clusters]
     if isinstance(preds, Mapping) and not preds:
         raise ValueError("preds must hold at least one model, but is empty.")
     by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
@@ -131,22 +128,20 @@ def evaluate(
         has_costs=costs is not None,
         intervals=intervals,
     )
-    results, is_clustered, classes = list[Classified](), clusters is not None, len(evaluation.class_names)
-    for clustering in clusterings:
-        part, notes = deepcopy(evaluation), list[str]()
-        rows = part._checked_rows(by_model, target, groups, clustering, weights, costs, frequencies)
-        if unit is not None:
-            units = DecisionUnits.of(unit, combine, concern, classes, len(next(iter(rows.values())).ids))
-            rows = {name: units.combined(each, classes, is_clustered=is_clustered) for name, each in rows.items()}
-            notes.append(units.note(part.class_names))
-        if prevalence is not None:
-            repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)
-            of_classes = class_weights(repeated, prevalence, part.class_names)
-            rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
-        part._add_all(rows, is_clustered=is_clustered)
-        result = part.result()
-        results.append(replace(result, notes=[*notes, *result.notes], has_open_weights=weights is not None))
-    return crossed(results, clusters) if isinstance(clusters, Mapping) else results[0]
+    is_clustered, classes, notes = clusters is not None, len(evaluation.class_names), list[str]()
+    rows = evaluation._checked_rows(by_model, target, groups, clusters, weights, costs, frequencies)
+    if unit is not None:
+        units = DecisionUnits.of(unit, combine, concern, classes, len(next(iter(rows.values())).ids))
+        rows = {name: units.combined(each, classes, is_clustered=is_clustered) for name, each in rows.items()}
+        notes.append(units.note(evaluation.class_names))
+    if prevalence is not None:
+        repeated = next(iter(rows.values())).repeated(is_clustered=is_clustered)
+        of_classes = class_weights(repeated, prevalence, evaluation.class_names)
+        rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
+    crossed = [*map(str, clusters)] if isinstance(clusters, Mapping) else []
+    evaluation._add_all(rows, "clusters" if is_clustered else None, crossed)
+    result = evaluation.result()
+    return replace(result, notes=[*notes, *result.notes], has_open_weights=weights is not None)
 
 
 def _guess_classes(preds: Any, concern: ConcernSpec | ConcernRange | None) -> list[str] | int:

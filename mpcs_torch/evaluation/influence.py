@@ -15,7 +15,7 @@ range, such as a Metric of another package, has Student's interval with the stan
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from math import inf, isfinite, sqrt
+from math import inf, isfinite, isnan, sqrt
 from typing import Any, NamedTuple
 
 import torch
@@ -47,6 +47,8 @@ MAX_BIAS, HALVES = 0.1, 8
 the units from which the bias is estimated."""
 RATE = [(0, 1), (1, 1)]
 """What a row adds to a rate: 0 or 1 to the numerator, and 1 to the denominator."""
+SIDES = False, True
+"""Whether an end of an interval is the upper one."""
 ABOUT_DIFFERENCES = (
     " Intervals of rates and costs allow for a further cluster of the usual size in which all is wrong; intervals of "
     "differences do so for one in which the models differ as much as in any of these."
@@ -316,7 +318,7 @@ def interval(found: Influences, units: Units) -> Interval | Reason:
     reason = None if is_valid else units.too_few(MIN_UNITS)
     if reason is not None:
         return reason
-    low, high = (_end(found, units, End(is_upper), is_bound=False) for is_upper in (False, True))
+    low, high = (_end(found, units, End(is_upper), is_bound=False) for is_upper in SIDES)
     return low, high
 
 
@@ -534,21 +536,19 @@ def adjusted(
     return (with_verdicts(known, CONFIDENCE) if known else []), without
 
 
-def rate_ends(parts: Tensor, totals: Tensor, units: Units) -> list[Interval | None]:
-    """Return the interval of each of R rates; None for a rate whose denominator is 0 in all units.
+def rate_intervals(parts: Tensor, totals: Tensor, units: Units) -> list[tuple[float, Interval | Reason]]:
+    """Return each of R rates, and its interval or the reason why it has none.
 
     Each of U units has numerators ``parts`` and denominators ``totals``: (U, R).
     """
-    wholes = units.counts @ totals
+    numerators, wholes = units.counts @ parts, units.counts @ totals
     if units.are_rows:
-        found = clopper_pearson_ends((units.counts @ parts).round(), wholes.round()).tolist()
-        return [(low, high) if whole > 0 else None for (low, high), whole in zip(found, wholes, strict=True)]
-    ends = list[Interval | None]()
-    for part, total, whole in zip(parts.T, totals.T, wholes, strict=True):
-        ratio = Ratio(part, total, RATE, float)
-        low, high = (_end_of_ratio(ratio, units, End(is_upper), is_bound=False) for is_upper in (False, True))
-        ends.append((low, high) if whole > 0 else None)
-    return ends
+        ends = clopper_pearson_ends(numerators.round(), wholes.round()).tolist()
+    else:
+        ratios = [Ratio(part, total, RATE, float) for part, total in zip(parts.T, totals.T, strict=True)]
+        ends = [[_end_of_ratio(each, units, End(is_upper), is_bound=False) for is_upper in SIDES] for each in ratios]
+    values = (numerators / wholes).tolist()
+    return [(value, NO_VALUE if isnan(value) else (low, high)) for value, (low, high) in zip(values, ends, strict=True)]
 
 
 def total_sums(sums: Any, units: Units) -> Any:

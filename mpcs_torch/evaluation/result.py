@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from mpcs_torch.errors import did_you_mean, printable, quoted, require
 from mpcs_torch.evaluation.influence import End, NotCompared
 from mpcs_torch.evaluation.outcomes import OverCosts
-from mpcs_torch.evaluation.reasons import NO_RANGE, ONE_LOOK, OPEN_WEIGHTS, Reason
+from mpcs_torch.evaluation.reasons import NO_RANGE, OPEN_WEIGHTS, Reason
 from mpcs_torch.evaluation.requirements import AT_SHARES, Outcome, Requirement, RequirementError
-from mpcs_torch.evaluation.scores import GroupScores, Measured, Scores, by_family, interval_text, on_screen
+from mpcs_torch.evaluation.scores import (
+    GroupScores,
+    Measured,
+    Scores,
+    by_family,
+    end_of_interval,
+    interval_text,
+    on_screen,
+)
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
@@ -19,7 +27,9 @@ from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning a
 from mpcs_torch.tables import Table, in_digits
 
 if TYPE_CHECKING:  # detectors do not need it
+    from mpcs_torch.evaluation.scores import DetectorMetric
     from mpcs_torch.evaluation.unit_values import UnitValues
+    from mpcs_torch.metrics.register import MetricEntry
 
 ScoresT = TypeVar("ScoresT", bound=Scores)
 Tested = tuple[float, float | Reason, Interval | None]
@@ -194,7 +204,7 @@ class Result(Generic[ScoresT]):
                         if is_open and not isinstance(bound, Reason):
                             bound = OPEN_WEIGHTS
                         if bound in (NO_RANGE, OPEN_WEIGHTS) and approximate and ends is not None:
-                            bound = ends[end.is_upper] if looks == 1 else ONE_LOOK
+                            bound = end_of_interval(ends, NO_RANGE, end)
                         outcome = requirement.check_bound(value, bound)
                         outcomes.append(outcome._replace(model=model, group=group, caution=AT_SHARES * is_as_tested))
                 if requirement.reference is None and (values := self.first.value_range(requirement.metric)) is not None:
@@ -223,8 +233,8 @@ class Result(Generic[ScoresT]):
 
     def _tested_difference(self, metric: str, model: str, reference: str, end: End) -> Tested:
         self.scores(reference)
-        by = [each.by for each in self.comparisons] + [each.by for each in self.without]
-        metrics = list(dict.fromkeys(measure.metric for measure in by))
+        rows: list[Comparison | NotCompared] = [*self.comparisons, *self.without]
+        metrics = list(dict.fromkeys(row.by.metric for row in rows))
         metric = metric if metric in metrics else metric.replace("sensitivity[", "recall[", 1)
         if metric not in metrics:
             compared = ", ".join(metrics) or "nothing"
@@ -232,34 +242,36 @@ class Result(Generic[ScoresT]):
             raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")
         difference = self.models[model].values.get(metric, nan) - self.models[reference].values.get(metric, nan)
         ends, reason = None, NO_RANGE
-        for row in self.comparisons:
-            if row.by.metric == metric and {row.first, row.second} == {model, reference}:
+        for row in rows:
+            if row.by.metric != metric or {row.first, row.second} != {model, reference}:
+                continue
+            if isinstance(row, NotCompared):
+                reason = row.reason
+            else:
                 _, _, change, low, high, _ = row.paired
                 difference, ends = (change, (low, high)) if row.second == model else (-change, (-high, -low))
-        for each in self.without:
-            if each.by.metric == metric and {each.first, each.second} == {model, reference}:
-                reason = each.reason
         if self.paired_units:
             bound = self.paired_units[model].difference_bound(self.paired_units[reference], metric, end)
-        elif ends is None or end.confidence != CONFIDENCE:
-            bound = reason if ends is None else ONE_LOOK
         else:
-            bound = ends[end.is_upper]
+            bound = end_of_interval(ends, reason, end)
         return difference, bound, ends
 
     def sections(self) -> dict[str, Table]:
         """Return tables of all metrics: one if they were named, else one for each family, by its name."""
-        entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
         if self.names_shown is None:
             return {"": self.table()}
-        return {family: self.table(names) for family, names in by_family(entries.values()).items()}
+        return {family: self.table(names) for family, names in by_family(self.entries).items()}
+
+    @property
+    def entries(self) -> "list[MetricEntry | DetectorMetric]":
+        """The metrics of all models."""
+        return list({entry.name: entry for scores in self.models.values() for entry in scores.entries}.values())
 
     @property
     def names_shown(self) -> list[str] | None:
         """The names of the metrics that texts show unless all are asked for; None if all are shown."""
-        entries = {entry.name: entry for scores in self.models.values() for entry in scores.entries}
-        few = on_screen(entries.values())
-        return few if self.is_default and few and len(few) < len(entries) else None
+        few = on_screen(self.entries)
+        return few if self.is_default and few and len(few) < len(self.entries) else None
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a table with a row for each metric in ``names`` (default: all), and a column for each model."""

@@ -23,7 +23,8 @@ class Rows(NamedTuple):
     target: Tensor
     """(n,), int64: classes; or (n, C): soft labels, which are degrees of truth, or shares that sum to 1."""
     ids: Tensor
-    """(n,), int64: identifiers of rows, or of their clusters if there are any; they pair the rows of two models."""
+    """(n,), int64: identifiers of rows, or of their clusters if there are any; they pair the rows of two models. For
+    crossed clusters, (n, 3): of clusters of the first column, of the second, and of pairs of both."""
     groups: Mapping[str, Tensor] = MappingProxyType({})
     """For each column of groups: the code of each row's group, (n,), int64."""
     weights: Tensor | None = None

@@ -104,10 +104,7 @@ class Scores:
         """
         measured = self.find(metric)
         assert measured is not None
-        _, ends, reason = measured
-        if ends is not None and end.confidence != CONFIDENCE:
-            return ONE_LOOK
-        return reason if ends is None else ends[end.is_upper]
+        return end_of_interval(*measured[1:], end)
 
     def value_range(self, metric: str) -> tuple[float, float] | None:  # noqa: ARG002  # for classifiers
         """Return the lowest and the highest possible value of a metric; None if unbounded or unknown."""
@@ -180,6 +177,13 @@ class Scores:
 
     def _reasons(self, reasons: Mapping[str, Reason]) -> dict[str, str]:
         return {name: str(reason) for name, reason in reasons.items()}
+
+
+def end_of_interval(ends: Interval | None, reason: Reason, end: End) -> float | Reason:
+    """Return the end of an interval as a bound; without an interval, the ``reason``."""
+    if ends is None:
+        return reason
+    return ends[end.is_upper] if end.confidence == CONFIDENCE else ONE_LOOK
 
 
 def undefined_reason(value: float) -> Reason:

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from copy import copy, deepcopy
+from copy import copy
 
 import numpy as np
 import torch
@@ -127,22 +127,21 @@ class UnitSums:
         self._sums = sums.new_zeros(len(self._ids), sums.shape[1]).index_add_(0, places, sums)
 
 
-def same_units(tables: Sequence[UnitSums]) -> list[UnitSums]:
-    """Copy ``tables``, and join units until all copies have the same.
+def join_alike(tables: Sequence[UnitSums]) -> None:
+    """Join units until all tables have the same.
 
     Raises:
         ValueError: If the tables have different units.
     """
-    first, *others = copies = [deepcopy(table) for table in tables]
+    first, *others = tables
     bits = min(table.bits or BITS for table in tables)
     if bits < BITS:
-        for table in copies:
+        for table in tables:
             table.fold(bits)
     for other in others:
         is_same = first.ids.equal(other.ids)
         if not is_same or not torch.allclose(first.sums[:, :LEADING], other.sums[:, :LEADING]):
             raise ValueError("models must have the same rows and labels, in the same parts, to be compared.")
-    return copies
 
 
 def in_bits(ids: Tensor, bits: int | None, wanted: int | None) -> Tensor:

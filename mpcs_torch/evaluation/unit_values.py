@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 
+from mpcs_torch.evaluation.crossed_clusters import crossed_difference, crossed_values
 from mpcs_torch.evaluation.influence import (
     RATE,
     AnyMeasure,
@@ -22,6 +24,7 @@ from mpcs_torch.evaluation.influence import (
     metric_difference,
     metric_interval,
     of_sums,
+    rate_intervals,
     total_sums,
 )
 from mpcs_torch.evaluation.outcomes import Outcomes
@@ -49,9 +52,14 @@ class UnitValues:
     """The values of other Metrics, with and without parts of the rows, by name of the metric."""
     wide: Tensor | None
     """(W,): the sums of wide measures over all rows; None if there are none."""
+    crossed: "tuple[UnitValues, ...]" = ()
+    """For crossed clusters: the same rows by the second column of clusters, and by pairs of both columns."""
 
     def measured(self, *, intervals: bool) -> dict[str, tuple[float, Interval | Reason]]:
         """Return the value of each metric, and its interval or the reason why it has none."""
+        return crossed_values([each._measured(intervals=intervals) for each in (self, *self.crossed)])
+
+    def _measured(self, *, intervals: bool) -> dict[str, tuple[float, Interval | Reason]]:
         values = dict[str, tuple[float, Interval | Reason]]()
         for name, measure, sums in self.layout.measure_sums(self.sums):
             ends = metric_interval(measure, sums, self.units) if intervals else NOT_REQUESTED
@@ -64,9 +72,31 @@ class UnitValues:
             values[name] = part.value, part.interval(self.units.name)
         return values
 
+    def rates(self, summed: Mapping[str, Outcomes]) -> dict[str, dict[str, tuple[float, Interval | Reason]]]:
+        """Return rates by class or group of classes, then by name, each with its interval or why it has none.
+
+        ``summed`` are the outcomes of all rows.
+        """
+        by_clusters = [each._rates(summed) for each in (self, *self.crossed)]
+        return {name: crossed_values([rates[name] for rates in by_clusters]) for name in by_clusters[0]}
+
+    def _rates(self, summed: Mapping[str, Outcomes]) -> dict[str, dict[str, tuple[float, Interval | Reason]]]:
+        units, sizes, outcomes = self.units, self.units.sizes, self.outcomes()
+        counted = {name: outcomes[name] for name in summed if name in outcomes}
+        if units.are_rows:  # their total counts are enough
+            counted = {name: Outcomes(*(number.unsqueeze(0) for number in of)) for name, of in summed.items()}
+            sizes = (units.counts @ sizes).unsqueeze(0)
+            units = units._replace(counts=torch.ones_like(sizes))
+        by_class = dict[str, dict[str, tuple[float, Interval | Reason]]]()
+        for name, of in counted.items():
+            rates = of.rates(sizes, refers=self.layout.chosen.refers)
+            parts, totals = (torch.stack(each, dim=1) for each in zip(*rates.values(), strict=True))
+            by_class[name] = dict(zip(rates, rate_intervals(parts, totals, units), strict=True))
+        return by_class
+
     def bound(self, metric: str, end: End) -> float | Reason:
         """Return the bound of a value for requirements, or the reason why it has none."""
-        found = self._influences(metric)
+        found = NO_RANGE if self.crossed else self._influences(metric)
         return found if isinstance(found, Reason) else bound(*found, end)
 
     def difference_bound(self, reference: "UnitValues", metric: str, end: End) -> float | Reason:
@@ -81,6 +111,10 @@ class UnitValues:
 
         The units of both models must be the same.
         """
+        pairs = zip((self, *self.crossed), (other, *other.crossed), strict=True)
+        return crossed_difference([first._difference(second, metric) for first, second in pairs])
+
+    def _difference(self, other: "UnitValues", metric: str) -> PairedDifference | Reason:
         no_method = self.layout.no_method(metric)
         if no_method is not None:
             return no_method

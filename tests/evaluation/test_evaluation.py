@@ -113,8 +113,8 @@ def test_units_that_are_folded_tell_nearly_the_same(monkeypatch: pytest.MonkeyPa
         part = {"site": [groups["site"][row] for row in rows.tolist()]}
         evaluation.update({name: own[rows] for name, own in preds.items()}, target[rows], groups=part)
     folded = evaluation.result()
-    assert evaluation._models["A"].tables[""].bits is not None
-    assert evaluation._models["A"].tables["site"].bits is not None
+    assert evaluation._models["A"][0].tables[""].bits is not None
+    assert evaluation._models["A"][0].tables["site"].bits is not None
     for model in preds:
         for group in (None, ("site", "s1")):
             scores = folded.scores(model, group)

@@ -144,7 +144,7 @@ def test_every_group_must_hold_too() -> None:
 
 @pytest.mark.parametrize(("model", "reference"), [("new", "old"), ("old", "new")])
 def test_a_difference_is_tested_in_either_direction(model: str, reference: str) -> None:
-    high = RESULT.paired_units[model].difference_bound(RESULT.paired_bounds[reference], "mpcs", End(is_upper=True))
+    high = RESULT.paired_units[model].difference_bound(RESULT.paired_units[reference], "mpcs", End(is_upper=True))
     assert isinstance(high, float)
     [outcome] = RESULT.require(Requirement("mpcs", "<=", high, reference))
     assert (outcome.model, outcome.bound) == (model, high)

@@ -45,7 +45,7 @@ class MatchedRows:
         names = dict.fromkeys([*reading.by, *alike, *known])
         self.columns = {name: self._groups(read.others, name, is_named=name in known) for name in names}
         self.units: DecisionUnits | None = None
-        """The units, such as patients, of the last file given to `matched_groups`; None if rows are not combined."""
+        """The units, such as patients, of the last file given to `rows`; None if rows are not combined."""
         self._row_ids = None if self._identifier is None else self._row_names(first)
         self._weights = _row_numbers(read.others, "weight", [reading.weight])
         self._frequencies = _row_numbers(read.others, "frequency", [reading.frequency])
@@ -53,12 +53,8 @@ class MatchedRows:
         self._check_numbers(read.others)
         self._ids = self._independent_ids(len(read.target))
 
-    def matched_groups(self, predictions: Predictions) -> list[Rows]:
-        """Return the rows of ``predictions`` for evaluation, in the order of the first file's rows.
-
-        The list has one item. For crossed clusters, it has three: their ids are clusters of the first column, clusters
-        of the second, and pairs of both.
-        """
+    def rows(self, predictions: Predictions) -> Rows:
+        """Return the rows of ``predictions`` for evaluation, in the order of the first file's rows."""
         scores, target = self._scores, self._target
         if predictions is not self._first:
             read = predictions.rows()
@@ -67,8 +63,8 @@ class MatchedRows:
             scores, target = read.scores[order], read.target[order]
         columns = [name for name in (*self._first.reading.by, self._first.reading.unit) if name is not None]
         groups = {name: self.columns[name].codes for name in columns}
-        rows = [Rows(scores, target, ids, groups, self._weights, self._costs, self._frequencies) for ids in self._ids]
-        return rows if self._first.reading.unit is None else [self._in_units(each, predictions) for each in rows]
+        rows = Rows(scores, target, self._ids, groups, self._weights, self._costs, self._frequencies)
+        return rows if self._first.reading.unit is None else self._in_units(rows, predictions)
 
     def _groups(self, read: ReadColumns, name: str, *, is_named: bool) -> Groups:
         """Return the groups in the column ``name``. A missing value is refused if ``is_named``, else named "(none)"."""
@@ -81,16 +77,16 @@ class MatchedRows:
         codes = read.codes(name, group_code, f"must name a {kind}")
         return Groups([*by_name], codes)
 
-    def _independent_ids(self, rows: int) -> list[Tensor]:
-        """Return ids (N,), equal for all rows of a cluster: a single tensor or, for crossed clusters, three tensors."""
+    def _independent_ids(self, rows: int) -> Tensor:
+        """Return ids (N,), equal for all rows of a cluster; for crossed clusters, (N, 3), as in `Rows.ids`."""
         reading = self._first.reading
         if reading.cluster is not None:
             shared = [name for name in (reading.cluster, reading.crossed) if name is not None]
             ids = [ids_of_names(self.columns[name].names)[self.columns[name].codes] for name in shared]
-            return ids if len(ids) == 1 else [*ids, hashed(hashed(ids[0]) + ids[1])]
+            return ids[0] if len(ids) == 1 else torch.stack([*ids, hashed(hashed(ids[0]) + ids[1])], dim=1)
         if self._frequencies is not None:
-            return [self._frequencies.cumsum(0) - self._frequencies]
-        return [torch.arange(rows)]
+            return self._frequencies.cumsum(0) - self._frequencies
+        return torch.arange(rows)
 
     def _check_numbers(self, read: ReadColumns) -> None:
         reading, classes = self._first.reading, len(self._first.class_names)
@@ -191,7 +187,7 @@ def hold_rows(opened: Mapping[str, Predictions], advance: Advance = lambda _: No
     for name, predictions in opened.items():
         if predictions.decides:
             raise PredictionsError(predictions.path, "must have probabilities, but has decisions")
-        [rows] = matched.matched_groups(predictions)
+        rows = matched.rows(predictions)
         if rows.target.ndim == 2:
             raise PredictionsError(predictions.path, "must have one class for each row, but has soft labels")
         if len(opened) * rows.probs.numel() > MAX_VALUES:
