@@ -27,10 +27,10 @@ from mpcs_torch.functional.detection.area import HMeasure, PartialAUC, Precision
 from mpcs_torch.functional.detection.cost import EVEN, cost_at
 from mpcs_torch.functional.detection.curve import summary_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts
-from mpcs_torch.functional.detection.errors import count_errors, midpoint, misranked_shares
+from mpcs_torch.functional.detection.errors import count_errors, midpoint
 from mpcs_torch.functional.detection.llr_cost import cllr_from_means, softplus
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
-from mpcs_torch.functional.quality.roc_area import Misranked, Shares
+from mpcs_torch.functional.quality.roc_area import misranked
 from mpcs_torch.tables import Table, in_digits
 
 EQUAL_ERROR = DetectorMetric("equal_error_rate", "equal error rate", in_group_tables=True, group_rank=0)
@@ -155,7 +155,8 @@ class Detector:
         self.scores, self.labels, self.clusters, self.points = scores, labels, clusters, points
         self.is_llr, self._partial_area = is_llr, partial_area
         self.fixed = {each.name: each for each in [*(bayes_thresholds(points) if is_llr else []), *fixed]}
-        self.clusters_by_kind = None if clusters is None else self._by_kind(clusters)
+        self._codes = torch.arange(len(labels)) if clusters is None else clusters
+        """(N,): the unit of each trial, which is the trial itself or its cluster."""
         counts = count_errors(scores, labels)
         self.limiting = limiting_thresholds(counts, *limits)
         self.summary = summary_from_counts(counts, points)
@@ -237,8 +238,7 @@ class Detector:
     @cached_property
     def units(self) -> Units:
         """The trials, or their clusters."""
-        codes = torch.arange(len(self.labels)) if self.clusters is None else self.clusters
-        sizes = codes.bincount().double()
+        sizes = self._codes.bincount().double()
         return Units(sizes, torch.ones_like(sizes), None if self.clusters is None else "clusters", word="trials")
 
     def influences(
@@ -247,21 +247,21 @@ class Detector:
         of_trials: Sequence[Tensor],
         possible: Sequence[Interval],
         limits: Interval = RATE,
+        kinds: Sequence[Tensor | slice] | None = None,
     ) -> Influences:
-        """Return the influences on a ``value`` that is the sum of a mean over targets and one over non-targets.
+        """Return the influences on a ``value`` that is the sum of means over kinds of trials.
 
-        ``of_trials`` are the values of the trials of each kind, and ``possible`` their lowest and highest possible
-        values.
+        ``kinds`` are the indices of the trials of each kind; by default, targets and non-targets. ``of_trials`` are the
+        values of the trials of each kind, and ``possible`` their lowest and highest possible values.
         """
         of_units, added = torch.zeros(2, len(self.units.rows), dtype=torch.float64)
         of_rows, sizes = list[list[float]](), list[Tensor]()
-        codes = torch.arange(len(self.labels)) if self.clusters is None else self.clusters
-        for values, ends, places in zip(of_trials, possible, self._kinds, strict=True):
-            mean, number = values.mean(), len(values)
-            of_units.index_add_(0, codes[places], (values - mean) / number)
-            added.index_add_(0, codes[places], values / number)
+        for values, ends, places in zip(of_trials, possible, kinds or self._kinds, strict=True):
+            mean, number, codes = values.mean(), len(values), self._codes[places]
+            of_units.index_add_(0, codes, (values - mean) / number)
+            added.index_add_(0, codes, values / number)
             of_rows.append([(end - mean.item()) / number for end in ends])
-            sizes.append(self.units.usual(codes[places].bincount(minlength=len(of_units)).double()))
+            sizes.append(self.units.usual(codes.bincount(minlength=len(of_units)).double()))
         limits_of_rows = torch.tensor(of_rows, dtype=torch.float64)
         return Influences(
             value,
@@ -287,12 +287,9 @@ class Detector:
     @cached_property
     def area(self) -> Influences:
         """The area under the ROC, with the influence of each trial."""
-        places = self._kinds
         weights = torch.ones(len(self.labels), dtype=torch.float64)
-        kinds = misranked_shares(self.summary.counts, self.scores, self.labels)
-        shares = (Shares(at, share, weights[at]) for at, share in zip(places, kinds, strict=True))
-        codes = torch.arange(len(self.labels)) if self.clusters is None else self.clusters
-        return influences_on_areas([Misranked(*shares)], weights, codes, self.units.cluster)[0]
+        areas = [misranked(self.scores, self.labels, weights)]
+        return influences_on_areas(areas, weights, self._codes, self.units.cluster)[0]
 
     def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
         """Return each trial's influence on ``value``, the sum of ``weights`` times error rates at ``threshold``."""
@@ -321,17 +318,18 @@ class Detector:
             wrong = ((self.scores < each.threshold) == self.labels).double()
             title = f"rate of wrong decisions in these trials, {each.point.label()}"
             measure = ComparedBy(title, is_rate=True, metric=f"wrong_decisions[{point_key(each.point)}]")
-            yield measure, self._of_rate(wrong)
+            rate = self.influences(wrong.mean().item(), [wrong], [RATE], kinds=[slice(None)])
+            yield measure, rate._replace(usual_error=None)
 
     def _errors(self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)) -> list[Mean]:
         """Return the miss rate and the false-alarm rate at ``threshold``, times ``weights``, as means over trials."""
         counts = self.summary.counts
         at = cost_at(counts, EVEN, threshold)
-        if self.clusters_by_kind is None:
+        if self.clusters is None:
             errors = at.p_miss * counts.targets, at.p_fa * counts.nontargets
             trials = counts.targets, counts.nontargets
             return [error_mean(round(e.item()), int(n), w) for e, n, w in zip(errors, trials, weights, strict=True)]
-        rows = zip(self._errors_of_trials(threshold, weights), weights, self.clusters_by_kind, strict=True)
+        rows = zip(self._errors_of_trials(threshold, weights), weights, self._by_kind(self.clusters), strict=True)
         return [estimate_mean(errors, (0.0, weight), clusters) for errors, weight, clusters in rows]
 
     def _fixed_interval(self, fixed: FixedThreshold) -> Interval | Reason:
@@ -341,15 +339,6 @@ class Detector:
         if self.clusters is not None:  # clusters make the two rates depend on each other
             return interval(self.at(fixed.threshold, fixed.weights, value), self.units)
         return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
-
-    def _of_rate(self, wrong: Tensor) -> Influences:
-        """Return the influences on the rate of ``wrong`` decisions, (N,), over all trials."""
-        codes = torch.arange(len(wrong)) if self.clusters is None else self.clusters
-        rate, number = wrong.mean().item(), len(wrong)
-        added = torch.zeros(len(self.units.rows), dtype=torch.float64).index_add_(0, codes, wrong / number)
-        of_units = added - rate / number * self.units.rows
-        of_rows = torch.tensor([[-rate / number, (1 - rate) / number]], dtype=torch.float64)
-        return Influences(rate, of_units, added, of_rows, limits=RATE)
 
     def _by_kind(self, values: Tensor) -> list[Tensor]:
         """Split the values of trials, (N,), into those of targets and those of non-targets."""

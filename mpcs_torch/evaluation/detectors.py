@@ -101,7 +101,7 @@ def evaluate_detectors(
     partial_area = None if max_p_fa is None else PartialAUC(max_p_fa=max_p_fa)
     labels, scores = _labels(target, target_label), dict[str, Tensor]()
     for name, each in by_name.items():
-        numbers = as_tensor(each, "preds").cpu().contiguous()
+        numbers = as_tensor(each, "preds").cpu()
         numbers = numbers if numbers.is_floating_point() else numbers.double()
         scores[str(name)], is_target = checked_scores(numbers, labels)
     if len(scores) < len(by_name):

@@ -96,20 +96,6 @@ def area_under_roc(counts: ErrorCounts) -> Tensor:
     return (doubled - lost).double() / doubled
 
 
-def misranked_shares(counts: ErrorCounts, scores: Tensor, labels: Tensor) -> list[Tensor]:
-    """Return the share of non-targets above each target, and the share of targets below each non-target.
-
-    Ties count 1/2. Both results are float64, in the order of ``scores`` (N,); ``counts`` are the errors of the same
-    scores. The mean of either result is 1 minus the area under the ROC curve. DeLong, DeLong, Clarke-Pearson: Comparing
-    the areas under two or more correlated ROC curves, Biometrics 44, 1988, compute variances from these shares.
-    """
-    misses, alarms, thresholds = counts
-    above = (alarms[:-1] + alarms[1:]).double() / (2 * counts.nontargets)
-    below = (misses[:-1] + misses[1:]).double() / (2 * counts.targets)
-    places = torch.searchsorted(thresholds, scores.contiguous())
-    return [above[places[labels]], below[places[~labels]]]
-
-
 def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Validate scores and labels (N,), and convert them to float64 and bool."""
     check_vector(preds, "N")
