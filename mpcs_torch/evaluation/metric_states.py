@@ -4,7 +4,7 @@ The hash of each row, or of its cluster, decides to which part the row belongs. 
 collected samples merge as in torchmetrics. So the value without some parts needs no second pass over the rows.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from inspect import signature
 from types import MappingProxyType
@@ -30,7 +30,7 @@ MAX_NUMBERS = 2**22
 WRAPS_METRICS, NOT_MERGEABLE = Reason("wraps_metrics"), Reason("not_mergeable")
 
 
-class BinnedStates:
+class PartStates:
     """The states of a metric, stored separately for each part of the rows.
 
     Args:
@@ -73,11 +73,8 @@ class BinnedStates:
             known: list[int] = ids.unique().tolist()  # type: ignore[no-untyped-call]
             self._fold(self._max_bits if len({*known, *self._parts}) > 2**self._max_bits else None)
         parts = in_bits(ids, None, self._bits)
-        order = parts.argsort(stable=True)
-        codes, counts = parts[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
-        for code, rows in zip(codes.tolist(), order.split_with_sizes(counts.tolist()), strict=True):
-            further = {} if weights is None else {"sample_weight": weights[rows]}
-            states = states_of_rows(self.metric, [each[rows] for each in inputs], further)
+        further = {} if weights is None else {"sample_weight": weights}
+        for code, states in states_by_part(self.metric, parts, inputs, further):
             self._join(code, states)
         self._limit()
 
@@ -108,10 +105,7 @@ class BinnedStates:
             return self._whole
         chosen = [self._parts[part] for part in (self._parts if parts is None else parts)]
         self.metric.reset()
-        for name, join in state_joins(self.metric).items():
-            # Metrics of this package check the name of an attribute that is set, unless it is set in __dict__.
-            self.metric.__dict__[name] = join([_dense(states[name]) for states in chosen])
-        self.metric._update_count, self.metric._computed = 1, None
+        set_states(self.metric, chosen)
         return self.metric
 
     def leave_out(self, compute_value: Callable[[Metric], Tensor], whole: Tensor) -> "LeftOut":
@@ -201,6 +195,24 @@ class OfRows(Metric):
         return torch.as_tensor(value, dtype=torch.float64)
 
 
+def set_states(metric: Metric, parts: Sequence[Mapping[str, Any]]) -> None:
+    """Give a metric the merged states of some parts of the rows."""
+    for name, join in state_joins(metric).items():
+        # Metrics of this package check the name of an attribute that is set, unless it is set in __dict__.
+        metric.__dict__[name] = join([_dense(states[name]) for states in parts])
+    metric._update_count, metric._computed = 1, None
+
+
+def states_by_part(
+    metric: Metric, parts: Tensor, inputs: Sequence[Tensor], further: Mapping[str, Tensor]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the states of the rows of each part alone; ``parts`` has the part of each row, (n,), int64."""
+    for part in parts.unique().tolist():  # type: ignore[no-untyped-call]
+        rows = (parts == part).nonzero().squeeze(1).to(inputs[0].device)
+        named = {name: each[rows] for name, each in further.items()}
+        yield part, states_of_rows(metric, [each[rows] for each in inputs], named)
+
+
 def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]) -> dict[str, Any]:
     """Return the states of ``metric`` for the rows ``inputs`` alone, and reset the metric.
 
@@ -240,9 +252,7 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
     for measured, rows in zip((whole, *parts), row_sets, strict=True):
         measured.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in named.items()})
     merged = deepcopy(metric)
-    for name, join in state_joins(metric).items():
-        merged.__dict__[name] = join([part.metric_state[name] for part in parts])
-    merged._update_count = 1
+    set_states(merged, [part.metric_state for part in parts])
     one, other = whole.compute(), merged.compute()
     both = [each.values() if isinstance(each, dict) else [each] for each in (one, other)]
     pairs = [[torch.as_tensor(value) for value in pair] for pair in zip(*both, strict=True)]

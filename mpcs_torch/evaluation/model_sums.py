@@ -21,7 +21,7 @@ from mpcs_torch.metrics.metric_groups import MetricGroup
 from mpcs_torch.metrics.register import MetricEntry
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
-    from mpcs_torch.evaluation.metric_states import BinnedStates
+    from mpcs_torch.evaluation.metric_states import PartStates
 
 PENDING, PENDING_ROWS, PENDING_STATES = 2**17, 2048, 2**21
 """Rows are summed once they have ``PENDING`` scores or, if there are many classes, the scores of ``PENDING_ROWS`` rows.
@@ -50,7 +50,7 @@ class ModelSums:
         wide_columns = [ALL] if chosen.is_default else list(self.tables)
         self._wide = {column: UnitSums(2 * MAX_NUMBERS) for column in wide_columns if layout.wide}
         """The sums of wide measures, by column; each group is one unit."""
-        self._states = {column: dict[int, "list[BinnedStates]"]() for column in self.tables}
+        self._states = {column: dict[int, "list[PartStates]"]() for column in self.tables}
         """The states of metrics that are not functions of sums, by column, then by code of the group of rows."""
         self._ranks = {name: KeptRanks(measure) for name, measure in layout.ranks.items()}
         self._pending: list[Rows] = []
@@ -230,18 +230,18 @@ class ModelSums:
                         error.add_note(f"This was raised by the metrics: {names}.")
                         raise
 
-    def _group_states(self, column: str, code: int) -> "list[BinnedStates]":
+    def _group_states(self, column: str, code: int) -> "list[PartStates]":
         """Return a group's states, one for each set of metrics that share them; create empty states for a new group."""
         if code not in self._states[column]:
             self._states[column][code] = [self._new_states(group, column) for group in self.layout.others]
         return self._states[column][code]
 
-    def _new_states(self, group: MetricGroup, column: str) -> "BinnedStates":
-        from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, BinnedStates
+    def _new_states(self, group: MetricGroup, column: str) -> "PartStates":
+        from mpcs_torch.evaluation.metric_states import BITS, MIN_BITS, PartStates
 
         has_intervals = self._keeps_units and not all(entry.no_interval for entry in group.entries)
         bits = MIN_BITS if column else BITS
-        return BinnedStates(group.first, bits=bits if has_intervals else 0)
+        return PartStates(group.first, bits=bits if has_intervals else 0)
 
 
 def _number_of(entry: MetricEntry, metric: Any) -> Tensor:

@@ -12,7 +12,7 @@ from torchmetrics.utilities import dim_zero_cat
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.influence import Units, metric_interval, total_sums
-from mpcs_torch.evaluation.metric_states import BITS, BinnedStates, merges, state_joins, states_of_rows, takes_weights
+from mpcs_torch.evaluation.metric_states import BITS, PartStates, merges, state_joins, states_by_part, takes_weights
 from mpcs_torch.evaluation.parts import ValueOfParts
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.unit_sums import BUDGET, ids_of_names, in_bits
@@ -89,7 +89,7 @@ class WithInterval(Metric):
             return
         self.metric = deepcopy(metric)  # it updates and computes one part of the rows after another
         self.metric.sync_on_compute = False  # the wrapper has synchronised its states
-        if reason := BinnedStates(metric).reason:
+        if reason := PartStates(metric).reason:
             raise ValueError(f"metric must have states that merge, but {type(metric).__name__} has none: {reason}.")
         self.add_state("rows", torch.zeros(PARTS, dtype=torch.int64), dist_reduce_fx="sum")
         self.add_state("clustered_rows", torch.tensor(0), dist_reduce_fx="sum")
@@ -134,10 +134,8 @@ class WithInterval(Metric):
         if first and bool(self.clustered_rows) != (clusters is not None):
             raise ValueError("clusters must be given for every batch or for none.")
         added, joins = dict[str, Any](self.metric_state), state_joins(self.metric)
-        for part in places.unique().tolist():
-            rows = (places == part).nonzero().squeeze(1).to(inputs[0].device)
-            named = {name: each[rows] for name, each in further.items()}
-            for name, state in states_of_rows(self.metric, [each[rows] for each in inputs], named).items():
+        for part, states_of_part in states_by_part(self.metric, places, inputs, further):
+            for name, state in states_of_part.items():
                 known, join = added[f"of_parts_{name}"], joins[name]
                 if isinstance(state, list):
                     values = [each if each.ndim else each.unsqueeze(0) for each in state]
@@ -215,7 +213,7 @@ class WithInterval(Metric):
                 values = {part: [samples[codes == part]] for part in parts}
             for part, states_of_part in parts.items():
                 states_of_part[name] = values[part]
-        states = BinnedStates(self.metric, parts=parts)
+        states = PartStates(self.metric, parts=parts)
 
         def value_from_sums(metric: Any) -> Tensor:
             value = metric.compute()
