@@ -158,7 +158,7 @@ class Influences(NamedTuple):
     of_units: Tensor
     """(U,): the influence of each unit; the sum over all units is 0."""
     added: Tensor | None = None
-    """(U,): what each unit adds to the value, up to a common factor; None if the value is no sum of such numbers."""
+    """(U,): what each unit adds to the value; None if the value is no sum of such numbers."""
     of_rows: Tensor | None = None
     """(T, 2): the lowest and the highest influence of a row of weight 1, by true class or kind of row; (1, 2) if these
     do not matter; None if it has no limits."""
@@ -356,7 +356,7 @@ def _end_of_ratio(ratio: Ratio, units: Units, end: End, *, is_bound: bool) -> fl
         return inf if end.is_upper else -inf
     is_upper = end.is_upper == ratio.is_rising
     is_rate = list(ratio.of_rows) == RATE
-    if is_rate and units.are_rows:
+    if is_rate and units.are_rows and end.max_weight <= 1:
         ends = clopper_pearson_ends(
             *(torch.dot(units.counts, each).round() for each in (ratio.numerator, ratio.per)), confidence=end.confidence
         )
@@ -460,8 +460,8 @@ def difference(
 ) -> PairedDifference | Reason:
     """Return the second value minus the first, with interval and p-value, or the reason why there is none.
 
-    ``added`` (U,) is what each unit adds to the difference, up to a common factor; by default, it is computed from the
-    influences. With ``is_exact``, the number of units does not matter.
+    ``added`` (U,) is what each unit adds to the difference; by default, it is computed from the influences. With
+    ``is_exact``, the number of units does not matter.
     """
     change = other.value - one.value
     of_units = other.of_units - one.of_units

@@ -98,19 +98,17 @@ def influences_on_areas(
     rows = torch.ones(number, dtype=torch.float64) if cluster is None else by_unit(torch.ones_like(weights))
     sizes = by_unit(weights)
     of_all = Units(rows, torch.ones_like(rows), cluster, None if sizes.equal(rows) else sizes, word)
-    of_units, added = torch.zeros(2, number, dtype=torch.float64)
+    of_units = torch.zeros(number, dtype=torch.float64)
     for area in areas:
         for kind in area:
             share = kind.weights / kind.weights.sum() / len(areas)
             of_units += by_unit(share * (kind.mean - kind.shares), kind.places)
-            added -= by_unit(share * kind.shares, kind.places)  # twice the value, by the rows of both kinds
     kinds = areas[0] if len(areas) == 1 else [area.of_group for area in areas]
     of_rows = _limits_of_rows(areas)
     found = Influences(
         sum((1 - area.of_group.mean).item() for area in areas) / len(areas),
         of_units,
-        added,
-        of_rows,
+        of_rows=of_rows,
         usual_error=of_rows.flip(1),  # right is the best rank, and wrong the worst
         class_sizes=torch.stack([of_all.usual(by_unit(kind.weights, kind.places)) for kind in kinds]),
         limits=limits,

@@ -1,5 +1,6 @@
 """The mean area over classes: its intervals and differences hold, in groups, clusters and merged parts."""
 
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,22 @@ def test_a_difference_of_models_holds_the_true_one_and_a_model_does_not_differ_f
     [row] = same.comparisons
     assert (row.paired.difference, row.paired.p_value) == (0, 1)
     assert row.paired.low < 0 < row.paired.high
+
+
+@pytest.mark.parametrize("positives", [30, 250])
+def test_p_values_of_areas_are_near_those_of_delong(positives: int) -> None:
+    """The variance of DeLong, DeLong and Clarke-Pearson, written out for pairs of rows."""
+    generator = torch.Generator().manual_seed(positives)
+    target = (torch.arange(500) < positives).long()
+    scores = [torch.randn(500, generator=generator, dtype=torch.float64) + 1.5 * target for _ in range(2)]
+    probs = {name: each.sigmoid() for name, each in zip("ab", scores, strict=True)}
+    models = {name: torch.stack([1 - each, each], 1) for name, each in probs.items()}
+    [row] = evaluate(models, target, metrics=["auroc"]).comparisons
+    by_pair = [(each[target == 1].unsqueeze(1) > each[target == 0]).double() for each in scores]
+    change = by_pair[1] - by_pair[0]
+    variance = change.mean(1).var() / positives + change.mean(0).var() / (500 - positives)
+    z = abs(change.mean().item()) / variance.sqrt().item()
+    assert row.paired.p_value == pytest.approx(2 * NormalDist().cdf(-z), rel=0.1, abs=0.01)
 
 
 def test_parts_and_groups_have_the_values_of_their_rows() -> None:

@@ -332,6 +332,9 @@ def test_bounds_of_weighted_rows_need_the_largest_weight_of_any_row() -> None:
         assert abs(bounds[1] - without.value) > abs(bounds[0] - without.value) > 0
         [approximate] = weighted.check(requirement, approximate=True)
         assert approximate.bound in weighted.interval(requirement.split()[0])
+    alike = measured(weights=torch.ones(300), metrics=["accuracy"])
+    bounds = [alike.check("accuracy > 0.1", max_weight=most)[0].bound for most in (1, 20, 200)]
+    assert bounds[0] > bounds[1] + 0.05 > bounds[2] + 0.1, "weights that are all 1 tell nothing of further rows"
     known = measured(prevalence=[0.2, 0.3, 0.5], metrics=["accuracy"])
     assert known.check("accuracy > 0.1")[0].reason is None
     with pytest.raises(ValueError, match="max_weight must be above 0, but got 0"):
