@@ -487,16 +487,18 @@ def _largest_difference(one: Influences, other: Influences, of_each: Tensor) -> 
     Units of a rare class, or heavy ones, may all agree by chance. So a unit in which one model alone is wrong counts,
     too; by half, because it may be either model.
     """
-    most = of_each.abs().max().item()
-    if one.usual_error is not None and other.usual_error is not None:
-        sizes = 1.0 if one.class_sizes is None else one.class_sizes
-        (right, wrong), (others_right, others_wrong) = (each.unbind(1) for each in (one.usual_error, other.usual_error))
-        errors = torch.stack([sizes * (others_wrong - right), sizes * (others_right - wrong)])
-        most = max(most, errors.abs().max().item() / 2)
-    if most > 0 or one.of_rows is None or other.of_rows is None:
-        return most
-    ends = other.of_rows.flip(1) - one.of_rows  # no unit differs: one could, as much as the definition allows
-    return ends.abs().max().item()
+    seen = of_each.abs().max().item()
+    sizes = torch.ones(1, dtype=torch.float64) if one.class_sizes is None else one.class_sizes
+    if seen == 0 and one.of_rows is not None and other.of_rows is not None:
+        # No unit differs: one could, as much as the definition allows.
+        ends = other.of_rows.flip(1) - one.of_rows
+        return (sizes.unsqueeze(1) * ends).abs().max().item()
+    if one.usual_error is None or other.usual_error is None:
+        return seen
+    right, wrong = one.usual_error.unbind(1)
+    others_right, others_wrong = other.usual_error.unbind(1)
+    errors = torch.stack([sizes * (others_wrong - right), sizes * (others_right - wrong)])
+    return max(seen, errors.abs().max().item() / 2)
 
 
 def difference_bound(one: Influences, other: Influences, units: Units, end: End) -> float | Reason:

@@ -94,7 +94,8 @@ def test_a_metric_of_a_training_loop_can_be_tested() -> None:
 
 
 def test_what_holds_is_returned_for_each_model_and_a_failure_shows_the_bounds() -> None:
-    high = RESULT.interval("mpcs", "old")[1]
+    high = RESULT.models["old"].bound("mpcs", End(is_upper=True))
+    assert isinstance(high, float)
     assert [row.model for row in RESULT.require(f"mpcs < {high + 1e-6}")] == ["old", "new"]
     with pytest.raises(RequirementError, match="1 of 2 tests of requirements failed") as failure:
         RESULT.require(f"mpcs < {high - 1e-6}")

@@ -171,7 +171,7 @@ def _enumerated_tail(sizes: Tensor, numbers: Tensor, total: float) -> float:
             sums = torch.cat([sums + size, sums - size])
         halves.append(sums.sort().values)
     first, second = halves
-    below = torch.searchsorted(second, total * (1 - 1e-9) - first)
+    below = torch.searchsorted(second, total * (1 - 1e-12) - first)
     return 1 - float(below.double().mean()) / len(second)
 
 
