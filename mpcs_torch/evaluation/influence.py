@@ -314,7 +314,8 @@ def interval(found: Influences, units: Units) -> Interval | Reason:
     if found.of_rows is None:
         return _student_interval(found, units)
     # Of rates and costs, whose rows are bounded by definition, the interval is valid for any number of units.
-    is_valid = found.ratio is not None and not found.ratio.is_mean
+    is_sum = found.added is not None and found.has_bound
+    is_valid = is_sum or (found.ratio is not None and not found.ratio.is_mean)
     reason = None if is_valid else units.too_few(MIN_UNITS)
     if reason is not None:
         return reason
