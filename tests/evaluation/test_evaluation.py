@@ -76,10 +76,10 @@ def test_halves_merge_to_the_whole(clusters: torch.Tensor | None) -> None:
         half.update({name: own[rows] for name, own in MODELS.items()}, **given)  # type: ignore[arg-type]
         whole.update({name: own[rows] for name, own in MODELS.items()}, **given)  # type: ignore[arg-type]
     halves[0].merge(halves[1])
-    for name, sums in whole._models.items():
+    for name, [sums] in whole._models.items():
         sums.flush()
         for column, table in sums.tables.items():
-            merged = halves[0]._models[name].tables[column]
+            merged = halves[0]._models[name][0].tables[column]
             assert merged.ids.equal(table.ids)
             torch.testing.assert_close(merged.sums, table.sums, rtol=1e-14, atol=0)
     found, expected = halves[0].result().to_dict(), whole.result().to_dict()
