@@ -2,7 +2,7 @@
 
 import re
 import warnings
-from math import hypot, log, sqrt
+from math import hypot, sqrt
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from torch import Tensor
 from mpcs_torch import functional
 from mpcs_torch.evaluation import evaluate_detectors
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold, learned_thresholds, point_key
-from mpcs_torch.functional import OperatingPoint, bounded_mean_interval, clopper_pearson, mcnemar_test
+from mpcs_torch.functional import OperatingPoint, clopper_pearson, mcnemar_test
 from tests.oracles import naive_detection
 
 EQUAL_ERROR, INTERPOLATED, AREA, CLLR = "equal_error_rate", "equal_error_rate_interpolated", "area_under_roc", "cllr"
