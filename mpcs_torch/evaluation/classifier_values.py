@@ -13,10 +13,10 @@ from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.concern.expected_concern import cost_matrix
 
 
-def scores_of(found: UnitValues, *, confusion: Tensor | None = None, intervals: bool) -> ClassifierScores:
+def scores_of(of_units: UnitValues, *, confusion: Tensor | None = None, intervals: bool) -> ClassifierScores:
     """Compute the values of metrics, and their intervals. Without ``confusion``, rates of classes are left out."""
-    chosen, units = found.layout.chosen, found.units
-    measured = found.measured(intervals=intervals)
+    chosen, units = of_units.layout.chosen, of_units.units
+    measured = of_units.measured(intervals=intervals)
     if "destructive_rate" in measured and chosen.concern is None:
         value, _ = measured["destructive_rate"]
         measured["destructive_rate"] = value, Reason("no_method", text="without a concern, every error is dangerous")
@@ -26,13 +26,13 @@ def scores_of(found: UnitValues, *, confusion: Tensor | None = None, intervals: 
         values |= {entry.name: round(values[entry.name]) for entry in entries if entry.is_count}
     ends = {entry.name: measured[entry.name][1] for entry in entries if intervals}
     class_groups = dict(chosen.concern.class_groups) if chosen.concern is not None else {}
-    outcomes = found.outcomes()
+    outcomes = of_units.outcomes()
     counted = {name: each for name, each in outcomes.items() if confusion is not None or name in class_groups}
     summed = {name: Outcomes(*(units.counts @ each for each in of)) for name, of in counted.items()}
     if confusion is not None and chosen.class_names[0] not in outcomes:  # too many classes to be counted in units
         summed = {**_outcomes_from(confusion, chosen), **summed}
     named = {name: each for name, each in summed.items() if name not in (EVERY, AT_RISK)}
-    rates = found.rates(named) if intervals else {}
+    rates = of_units.rates(named) if intervals else {}
     return ClassifierScores(
         rows=round((units.counts @ units.rows).item()),
         entries=entries,
@@ -49,12 +49,12 @@ def scores_of(found: UnitValues, *, confusion: Tensor | None = None, intervals: 
             for name, of_class in rates.items()
         },
         outcomes=summed,
-        harmless=() if found.layout.outcomes is None else found.layout.outcomes.harmless,
+        harmless=() if of_units.layout.outcomes is None else of_units.layout.outcomes.harmless,
         clusters={name: each.clusters() for name, each in counted.items() if units.cluster is not None},
         refers=chosen.refers,
         decision_names=chosen.decision_names,
         weight=(units.counts @ units.sizes).item(),
-        units=found if intervals and not found.crossed else None,
+        units=of_units if intervals and not of_units.crossed else None,
     )
 
 

@@ -32,21 +32,21 @@ from mpcs_torch.functional.quality.scores import ClassCounts, PairCounts
 
 AnyMeasure = Measure[Any, Any]
 Pair = tuple[float, float]
-"""What a row or a unit adds to the numerator and to the denominator of a ratio."""
+"""The numbers that a row or a unit adds to the numerator and to the denominator of a ratio."""
 MIN_UNITS = 10
 """The minimum number of units for an interval. It does not depend on what is seen in the units: if intervals were left
 out because of that, the others would be wrong."""
 MAX_CLASSES = 2000
 """The largest number of classes of which all pairs are searched for the worst error."""
 RARELY = 1 / 3
-"""How near to its limit a further row of an interval is, as a share of the distance, if hardly any row is at the limit:
+"""The share of the distance to its limit at which a further row of an interval is, if hardly any row is at the limit:
 for means such as MPCS, whose surely wrong rows add 20 times as much as usual ones, and for areas. At the limit itself,
 intervals of 300 rows would be up to four times as wide as those of a bootstrap."""
 MAX_BIAS, HALVES = 0.1, 8
 """The maximum bias of an average over classes, divided by the width of its interval; and the number of random halves of
 the units from which the bias is estimated."""
 RATE = [(0, 1), (1, 1)]
-"""What a row adds to a rate: 0 or 1 to the numerator, and 1 to the denominator."""
+"""The pairs that a row may add to a rate: 0 or 1 to the numerator, and 1 to the denominator."""
 SIDES = False, True
 """Whether an end of an interval is the upper one."""
 ABOUT_DIFFERENCES = (
@@ -198,9 +198,9 @@ def of_sums(measure: AnyMeasure, sums: Any, units: Units) -> Influences | Reason
     if by_class is not None and bool((torch.tensordot(units.counts, by_class, 1) == 0).any()):
         return Reason("absent_class")
     slopes = slopes_of(measure, whole)
-    found = Influences(value, applied(slopes, sums), limits=measure.limits, scale=measure.interval_scale)
+    influences = Influences(value, applied(slopes, sums), limits=measure.limits, scale=measure.interval_scale)
     if not isinstance(slopes, ClassCounts | PairCounts):
-        return found
+        return influences
     cells = slopes.confusion if isinstance(slopes, PairCounts) else _cells(slopes)
     if isinstance(cells, Reason):
         return cells
@@ -210,7 +210,7 @@ def of_sums(measure: AnyMeasure, sums: Any, units: Units) -> Influences | Reason
     right = cells.diagonal()
     wrong = (cells.sum(1) - right) / max(1, len(cells) - 1)
     of_class = sums.confusion.sum(-1) if isinstance(sums, PairCounts) else sums.true
-    return found._replace(
+    return influences._replace(
         of_rows=torch.stack([cells.amin(1), cells.amax(1)], 1),
         usual_error=torch.stack([right, wrong], 1),
         class_sizes=units.usual(of_class),
@@ -224,7 +224,7 @@ def _of_ratio(measure: AnyMeasure, sums: Any, whole: Any, units: Units, value: f
         return Reason("by_convention")
     at = (units.counts @ numerator).item() / total
     slope = slope_of_ratio(measure, whole, at)
-    found = Influences(
+    influences = Influences(
         value,
         slope * (numerator - at * per) / total,
         limits=measure.limits,
@@ -233,11 +233,11 @@ def _of_ratio(measure: AnyMeasure, sums: Any, whole: Any, units: Units, value: f
     )
     pairs = measure.row_ratios(whole) or measure.seen_ratios(sums)
     if not pairs:
-        return found
-    influences = [slope * (top - at * of) / total for top, of in pairs]
-    of_rows = torch.tensor([[min(influences), max(influences)]], dtype=torch.float64)
+        return influences
+    of_pairs = [slope * (top - at * of) / total for top, of in pairs]
+    of_rows = torch.tensor([[min(of_pairs), max(of_pairs)]], dtype=torch.float64)
     is_mean = measure.interval_rule == "mean"
-    return found._replace(
+    return influences._replace(
         of_rows=of_rows,
         usual_error=None if is_mean else of_rows,
         class_sizes=units.usual(units.sizes).reshape(1),
@@ -281,10 +281,10 @@ def _cells(slopes: ClassCounts) -> Tensor | Reason:
 
 def metric_interval(measure: AnyMeasure, sums: Any, units: Units) -> Interval | Reason:
     """Return the interval of the value of a measure, or the reason why it has none."""
-    found = of_sums(measure, sums, units)
-    if isinstance(found, Reason):
-        return found
-    ends = interval(found, units)
+    influences = of_sums(measure, sums, units)
+    if isinstance(influences, Reason):
+        return influences
+    ends = interval(influences, units)
     if isinstance(ends, Reason) or measure.averaged_classes(sums) is None or measure.interval_rule != "smooth":
         return ends
     is_biased = abs(bias(measure, sums, units)) > MAX_BIAS * (ends[1] - ends[0])
@@ -307,39 +307,41 @@ def bias(measure: AnyMeasure, sums: Any, units: Units) -> float:
     return (torch.cat(halves).nanmean() - measure.value(whole)).nan_to_num(0.0).item()
 
 
-def interval(found: Influences, units: Units) -> Interval | Reason:
+def interval(influences: Influences, units: Units) -> Interval | Reason:
     """Return the 95 % interval of a value, or the reason why it has none."""
-    if not isfinite(found.value) or not bool(found.of_units.isfinite().all()):
+    if not isfinite(influences.value) or not bool(influences.of_units.isfinite().all()):
         return NOT_FINITE
-    if found.of_rows is None:
-        return _student_interval(found, units)
+    if influences.of_rows is None:
+        return _student_interval(influences, units)
     # Of rates and costs, whose rows are bounded by definition, the interval is valid for any number of units.
-    is_sum = found.added is not None and found.has_bound
-    is_valid = is_sum or (found.ratio is not None and not found.ratio.is_mean)
+    is_sum = influences.added is not None and influences.has_bound
+    is_valid = is_sum or (influences.ratio is not None and not influences.ratio.is_mean)
     reason = None if is_valid else units.too_few(MIN_UNITS)
     if reason is not None:
         return reason
-    low, high = (_end(found, units, End(is_upper), is_bound=False) for is_upper in SIDES)
+    low, high = (_end(influences, units, End(is_upper), is_bound=False) for is_upper in SIDES)
     return low, high
 
 
-def bound(found: Influences, units: Units, end: End) -> float | Reason:
+def bound(influences: Influences, units: Units, end: End) -> float | Reason:
     """Return the bound of a value, or the reason why it has none."""
-    if found.of_rows is None or not found.has_bound:
+    if influences.of_rows is None or not influences.has_bound:
         return NO_RANGE
-    return _end(found, units, end, is_bound=True)
+    return _end(influences, units, end, is_bound=True)
 
 
-def _end(found: Influences, units: Units, end: End, *, is_bound: bool) -> float:
-    if found.ratio is not None:
-        return _end_of_ratio(found.ratio, units, end, is_bound=is_bound)
-    assert found.of_rows is not None
-    sizes = found.further_share * (units.usual(units.sizes) if found.class_sizes is None else found.class_sizes)
+def _end(influences: Influences, units: Units, end: End, *, is_bound: bool) -> float:
+    if influences.ratio is not None:
+        return _end_of_ratio(influences.ratio, units, end, is_bound=is_bound)
+    assert influences.of_rows is not None
+    sizes = influences.further_share * (
+        units.usual(units.sizes) if influences.class_sizes is None else influences.class_sizes
+    )
     if is_bound:
         sizes = units.sizes.new_tensor(max(units.largest, end.max_weight))
-    low, high = (sizes.unsqueeze(-1) * found.of_rows).unbind(1)
+    low, high = (sizes.unsqueeze(-1) * influences.of_rows).unbind(1)
     further = high.amax() if end.is_upper else low.amin()
-    return found.clipped(found.value + _mean_end(found.of_units, further.item(), units, end))
+    return influences.clipped(influences.value + _mean_end(influences.of_units, further.item(), units, end))
 
 
 def _mean_end(of_units: Tensor, further: float, units: Units, end: End) -> float:
@@ -391,19 +393,19 @@ def _rarely_worst(ratio: Ratio, units: Units, size: float) -> list[Pair]:
     return [(size * lowest, size), (size * highest, size)]
 
 
-def _student_interval(found: Influences, units: Units) -> Interval | Reason:
-    spread = standard_error(found.of_units, units)
+def _student_interval(influences: Influences, units: Units) -> Interval | Reason:
+    spread = standard_error(influences.of_units, units)
     reason = units.too_few(MIN_UNITS)
     if reason is not None:
         return reason
-    if spread <= 1e-12 * max(1.0, abs(found.value)):
+    if spread <= 1e-12 * max(1.0, abs(influences.value)):
         return Reason("all_agree", units.name)
-    at = torch.tensor(found.value, dtype=torch.float64, requires_grad=True)
-    forward, backward = SCALES[found.scale]
+    at = torch.tensor(influences.value, dtype=torch.float64, requires_grad=True)
+    forward, backward = SCALES[influences.scale]
     on_scale = forward(at)
     half = quantile(units.number - 1) * spread
     if not isfinite(on_scale.item()):  # at a limit, the scale has no room
-        return found.clipped(found.value - half), found.clipped(found.value + half)
+        return influences.clipped(influences.value - half), influences.clipped(influences.value + half)
     [slope] = torch.autograd.grad(on_scale, at)
     low, high = (backward(on_scale.detach() + sign * half * slope).item() for sign in (-1, 1))
     return low, high
