@@ -6,13 +6,11 @@ from mpcs_torch.functional.comparison.confidence_intervals import JackknifeInter
 from mpcs_torch.functional.comparison.confidence_intervals import bounded_mean_interval as bounded_mean_interval
 from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson as clopper_pearson
 from mpcs_torch.functional.comparison.confidence_intervals import jackknife_interval as jackknife_interval
-from mpcs_torch.functional.comparison.confidence_intervals import meets_rule_of_30 as meets_rule_of_30
 from mpcs_torch.functional.comparison.means import AuditedMean as AuditedMean
 from mpcs_torch.functional.comparison.means import audited_mean as audited_mean
 from mpcs_torch.functional.comparison.sequential import AnytimeInterval as AnytimeInterval
 from mpcs_torch.functional.comparison.sequential import anytime_evidence as anytime_evidence
 from mpcs_torch.functional.comparison.sequential import anytime_interval as anytime_interval
-from mpcs_torch.functional.comparison.sequential import detectable_rate as detectable_rate
 from mpcs_torch.functional.comparison.sequential import e_benjamini_hochberg as e_benjamini_hochberg
 from mpcs_torch.functional.comparison.sequential import labels_to_alarm as labels_to_alarm
 from mpcs_torch.functional.comparison.significance import Comparison as Comparison

@@ -5,32 +5,20 @@ from pathlib import Path
 
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.outcomes import number_text
-from mpcs_torch.functional import detectable_rate
 from mpcs_torch.monitoring.watch import CHANGE, RISK, Alarm, Watch
 from mpcs_torch.plots.forest import MonitoredMean, watched_means
 from mpcs_torch.report.render import draw, part, write_page
 from mpcs_torch.tables import Table, in_percent
 
-SURE = 0.9
-"""The minimum probability of an alarm by now at which a true rate is called detectable."""
-SEEN, EVIDENCE = "seen above", "evidence of an excess"
+EVIDENCE = "evidence of an excess"
 TERMS = {
     "at any time": "the interval that holds the true rate at all times, however often one looks",
-    SEEN: "a true rate above it would have raised an alarm by now, with a chance of 9 in 10",
     EVIDENCE: "what a bet that the limit is exceeded has won so far; it is no p-value",
     "samples": "the labelled rows of the rate; with chances, or rows that err together, each counts as a part of one",
     "mean": "the rate so far",
     "rate of": "errors as a share of the labelled rows that count, such as those of a class; a referral is no error",
 }
 """The meaning of each header of the tables."""
-
-
-def seen_above(watch: Watch, mean: MonitoredMean) -> float:
-    """Return the lowest true rate that would by now have raised an alarm with probability 0.9; NaN if no rate would."""
-    risk = watch.monitors[RISK]
-    level, limit = 1 / (risk.threshold * len(risk.names)), mean.highest / mean.scale
-    samples = (risk.samples - risk.past[1])[risk.names.index(mean.name)]  # since an alarm was acknowledged
-    return mean.scale * detectable_rate(int(samples), limit=limit, level=level, chance=SURE)
 
 
 def monitor_table(watch: Watch, kind: str) -> Table:
@@ -41,9 +29,6 @@ def monitor_table(watch: Watch, kind: str) -> Table:
         cells |= {"mean": "" if isnan(mean.rate) else rate_text(mean, mean.rate)}
         ends = rate_text(mean, mean.low).removesuffix(" %"), rate_text(mean, mean.high)
         cells |= {"at any time": " to ".join(ends), "limit": rate_text(mean, mean.highest)}
-        if kind == RISK:
-            seen = seen_above(watch, mean)
-            cells[SEEN] = "nothing yet" if isnan(seen) else rate_text(mean, seen)
         odds = f"{mean.evidence:.3g} for 1" if mean.evidence > 1 else "none"  # a bare number could be read as a p-value
         rows.append({**cells, EVIDENCE: odds, "alarm": "yes" if mean.is_alarm else "no"})
     return Table.from_records(rows)
@@ -63,7 +48,6 @@ def assumptions(watch: Watch) -> str:
     if watch.settings.least_chance < 1 and size == 1:
         unit = "each is weighted by its chance, and taken as independent (of those of a patient or a day, label one)"
     return (
-        f"{SEEN.capitalize()}: {TERMS[SEEN].replace('9 in 10', f'{100 * SURE:g} %')}; lower ones may be there unseen. "
         "Evidence is what a bet that the limit is exceeded has won: none while the limit is kept, "
         f"and {threshold * rates:g} for 1 raises an alarm for one rate alone; it is no p-value. "
         f"If all limits are kept, the probability that this ever happens is at most {error:.3g} for this state, and "
@@ -95,18 +79,16 @@ def _watch_verdict(watch: Watch) -> str:
         return f"That there is no {quiet}, shows nothing with such labels."
     # The least certain rate has the highest upper end of its interval, relative to its limit.
     mean = max(watch.monitors[RISK].shown_means(), key=lambda each: each.high / each.highest)
-    seen = seen_above(watch, mean)
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
     number = f"{number_text(mean.samples)} {'effective ' if is_partial else ''}samples"
     known = f"by {number} (confidence {watch.settings.confidence:.4g})"
-    rate, high, highest, could_see = (rate_text(mean, each) for each in (mean.rate, mean.high, mean.highest, seen))
+    rate, high, highest = (rate_text(mean, each) for each in (mean.rate, mean.high, mean.highest))
     if mean.high <= mean.highest:
         least = f"'{mean.name}', the least known rate, is at most {high} {known}, and its limit is"
         return f"Limits are kept: {least} {highest}. No {quiet}."
-    could = "no rate could" if isnan(seen) else f"only a rate above {could_see} would"
     return (
         f"It is not shown that '{mean.name}' keeps its limit, {highest}: it is {rate} so far, and may be as high as "
-        f"{high}, {known}. There is no {quiet}; but {could} have raised one by now (chance {100 * SURE:g} %)."
+        f"{high}, {known}. There is no {quiet}."
     )
 
 

@@ -1,7 +1,7 @@
 """Monitors: hardly ever a false alarm, early true ones, audits, references, groups and restarts."""
 
 from itertools import pairwise
-from math import isnan, log, sqrt
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binom
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.functional import anytime_evidence, clopper_pearson, detectable_rate, labels_to_alarm
+from mpcs_torch.functional import anytime_evidence, clopper_pearson, labels_to_alarm
 from mpcs_torch.functional.comparison.sequential import chernoff_interval
 from mpcs_torch.learning import Limit
 from mpcs_torch.monitoring import ChangeMonitor, DriftMonitor, RiskMonitor
@@ -66,17 +65,6 @@ def test_the_planned_number_of_labels_is_the_median_delay(rate: float, level: fl
     assert below == pytest.approx(0.5, abs=3 * sqrt(0.25 / STREAMS))
     divergence = rate * log(rate / 0.01) + (1 - rate) * log((1 - rate) / 0.99)
     assert planned <= 1.3 * log(1 / level) / divergence
-
-
-@pytest.mark.parametrize(("labels", "limit", "level"), [(500, 0.01, 0.05), (2000, 0.05, 0.05 / 7)])
-def test_rates_that_can_be_detected_raise_an_alarm_with_the_chance(labels: int, limit: float, level: float) -> None:
-    rate = detectable_rate(labels, limit=limit, level=level, chance=0.8)
-    evidence = anytime_evidence(torch.arange(labels + 1), torch.full((labels + 1,), labels), limit=limit)
-    fewest = int((evidence >= 1 / level).int().argmax())
-    assert binom.sf(fewest - 1, labels, rate) == pytest.approx(0.8)
-    by_then = labels_to_alarm(rate, limit=limit, level=level, chance=0.8)
-    assert by_then <= labels <= 1.5 * by_then
-    assert isnan(detectable_rate(1, limit=0.5, level=0.01))
 
 
 def test_samples_that_err_together_count_as_one() -> None:

@@ -62,21 +62,6 @@ def clopper_pearson_ends(errors: Tensor, trials: Tensor, *, confidence: float = 
     return torch.stack([low, high], dim=-1).where((trials > 0).unsqueeze(-1), nan)
 
 
-def meets_rule_of_30(errors: int) -> bool:
-    """Check whether an error rate is based on at least 30 errors.
-
-    With 30 errors and independent trials, the true rate lies within 30 % of the measured one with 90 % confidence.
-
-    References:
-        Doddington et al.: The NIST speaker recognition evaluation, Speech Communication 31, 2000.
-
-    Example:
-        >>> meets_rule_of_30(29), meets_rule_of_30(30)
-        (False, True)
-    """
-    return errors >= 30
-
-
 Floats = NDArray[np.float64]
 NODE_STEP = 0.08
 NODES = np.sinh(np.arange(0, 8, NODE_STEP))

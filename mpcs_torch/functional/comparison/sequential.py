@@ -10,7 +10,6 @@ For losses of 0 and 1 it is the likelihood ratio. Only the number and the sum of
 exponent w from 0 to 1: a sample that is labelled with chance a gets w = min a / a.
 """
 
-from bisect import bisect_left
 from math import log
 from typing import NamedTuple
 
@@ -115,28 +114,6 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: 
             if no_alarm.sum() <= 1 - chance:
                 return start + offset
     raise ValueError(f"rate must be seen within {MAX_LABELS} labels, but {rate} is too close to the limit {limit}.")
-
-
-def detectable_rate(samples: int, *, limit: float, level: float = LEVEL, chance: float = 0.9) -> float:
-    """Compute the lowest rate above a limit that raises an alarm after ``samples`` labels with probability ``chance``.
-
-    Only an alarm at the last label is counted, so the true probability is slightly higher. Lower rates may also raise
-    an alarm, with a smaller probability. The other arguments are those of `labels_to_alarm`.
-
-    Returns:
-        The rate; NaN if even errors in all samples would not raise an alarm.
-
-    Example:
-        >>> f"{detectable_rate(500, limit=0.05):.3f} {detectable_rate(10_000, limit=0.05):.3f}"
-        '0.102 0.061'
-    """
-    from scipy.special import betaincinv
-
-    def raises_alarm(errors: int) -> bool:
-        return bool(anytime_evidence(torch.tensor(errors), torch.tensor(samples), limit=limit) >= 1 / level)
-
-    errors = bisect_left(range(samples + 1), True, key=raises_alarm)  # evidence rises with the errors
-    return float(betaincinv(errors, samples - errors + 1, chance)) if errors <= samples else float("nan")
 
 
 def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, ttest_1samp
 
-from mpcs_torch.functional import bounded_mean_interval, clopper_pearson, jackknife_interval, meets_rule_of_30, soft_f1
+from mpcs_torch.functional import bounded_mean_interval, clopper_pearson, jackknife_interval, soft_f1
 from tests.conftest import load_oracle
 
 ROWS = load_oracle("detection_cases")["meta"]
@@ -21,10 +21,6 @@ ROWS = load_oracle("detection_cases")["meta"]
 def test_clopper_pearson_equals_the_oracle(row: dict[str, Any]) -> None:
     ours = clopper_pearson(row["errors"], row["trials"], confidence=1 - row["alpha"])
     assert ours == pytest.approx(row["interval"], abs=1e-9)
-
-
-def test_thirty_errors_are_enough() -> None:
-    assert [meets_rule_of_30(errors) for errors in (0, 29, 30, 31)] == [False, False, True, True]
 
 
 @given(st.data(), st.floats(0.01, 0.99))
