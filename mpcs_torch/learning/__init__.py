@@ -12,7 +12,6 @@ from mpcs_torch.learning.decision_rule import UnfittedRuleWarning as UnfittedRul
 from mpcs_torch.learning.loss_modules import ConcernLoss as ConcernLoss
 from mpcs_torch.learning.loss_modules import GeneralizedMeanLoss as GeneralizedMeanLoss
 from mpcs_torch.learning.loss_modules import MarginRamp as MarginRamp
-from mpcs_torch.learning.loss_modules import SoftF1Loss as SoftF1Loss
 from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss as SoftmaxMarginLoss
 from mpcs_torch.learning.lr_scheduler import MPCSLR as MPCSLR
 from mpcs_torch.learning.recommended import Recipe as Recipe

@@ -1,9 +1,8 @@
-"""Loss modules: losses weighted by the costs of errors (a concern), generalized-mean losses, and soft F1."""
+"""Loss modules: losses weighted by the costs of errors (a concern), and generalized-mean losses."""
 
 from math import isfinite
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
@@ -15,22 +14,16 @@ from mpcs_torch.functional.concern.losses import (
     penalty_matrix,
     softmax_margin_loss,
 )
-from mpcs_torch.functional.inputs.arrays import by_class, concern_weights
-from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_costs, check_target
-from mpcs_torch.functional.inputs.faults import warn_of_probabilities
+from mpcs_torch.functional.inputs.arrays import concern_weights
+from mpcs_torch.functional.inputs.checks import check_concern, check_costs
 from mpcs_torch.functional.inputs.logits import (
     LossBatch,
     LossReduction,
     LossSettings,
-    check_class_count,
     check_class_weight,
-    check_labels,
-    checked_sample_weight,
     loss_batch,
 )
-from mpcs_torch.functional.inputs.soft_labels import flatten_soft
 from mpcs_torch.functional.probability.scores import generalized_mean_loss
-from mpcs_torch.functional.soft.scores import SoftAverage, SoftSums, score_from_sums, soft_sums
 
 
 class _LossOfLogits(nn.CrossEntropyLoss):
@@ -287,110 +280,3 @@ class GeneralizedMeanLoss(_LossOfLogits):
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Return the loss of a batch; arguments and result are those of `ConcernLoss.forward`."""
         return generalized_mean_loss(self._batch(logits, target, sample_weight, None), self.power)
-
-
-class SoftF1Loss(nn.Module):
-    """Compute 1 minus the `functional.soft_f1` of a batch; in [0, 1], lower is better.
-
-    F1 is a ratio of sums over the batch. ``"macro"`` is noisy on small batches, because some classes may be missing.
-
-    Args:
-        average: ``"micro"``: F1 of the sums over all classes. ``"macro"``: the mean of the F1 of each class.
-            ``"weighted"``: this mean, weighted by the sum of the labels of each class.
-        from_logits: Whether the input is logits rather than probabilities. This is never guessed.
-        multilabel: Whether several classes may be true at once. If so, probabilities are the sigmoid of each logit,
-            otherwise the softmax over classes. Logits ``(N,)`` always get a sigmoid.
-        weight: ``(C,)`` class weights >= 0, by which the sums of each class are multiplied. With ``"macro"``, they
-            weight the mean over classes instead.
-        ignore_index: The label of ignored samples.
-
-    Raises:
-        ValueError: From the constructor or `forward`, if a setting, a shape or a dtype is invalid. Probabilities and
-            labels outside [0, 1] raise no error, but are clamped.
-
-    Example:
-        >>> import torch
-        >>> from mpcs_torch.learning import SoftF1Loss
-        >>> logits, labels = torch.tensor([[2.0, -1.0], [0.5, 0.0]]), torch.tensor([[1.0, 0.0], [0.6, 0.4]])
-        >>> SoftF1Loss()(logits, labels)
-        tensor(0.0349)
-        >>> SoftF1Loss(from_logits=False)(logits.softmax(dim=1), labels)
-        tensor(0.0349)
-    """
-
-    weight: Tensor | None
-
-    def __init__(
-        self,
-        average: SoftAverage = "micro",
-        *,
-        from_logits: bool = True,
-        multilabel: bool = False,
-        weight: Tensor | None = None,
-        ignore_index: int = -100,
-    ) -> None:
-        super().__init__()
-        check_choice("average", average, SoftAverage)
-        if average == "none":
-            raise ValueError("average must be 'micro', 'macro' or 'weighted', because a loss is a scalar.")
-        self.average: SoftAverage = average
-        self.from_logits, self.multilabel, self.ignore_index = from_logits, multilabel, ignore_index
-        self.register_buffer("weight", check_class_weight(weight), persistent=False)
-
-    def forward(
-        self,
-        logits: Tensor,
-        target: Tensor,
-        sample_weight: Tensor | None = None,
-        ignore: Tensor | None = None,
-    ) -> Tensor:
-        """Compute the loss of a batch, a scalar.
-
-        Args:
-            logits: ``(N,)``, ``(N, C)`` or ``(N, C, ...)``, floating point; half types are upcast.
-            target: Labels in [0, 1] with the shape of ``logits``, or integer class indices ``(N,)`` or ``(N, ...)``.
-            sample_weight: ``(N,)`` or ``(N, ...)`` weights >= 0 of samples. Default: 1.
-            ignore: A bool tensor with the shape of ``logits``: True for elements to ignore.
-        """
-        if not logits.is_floating_point():
-            raise ValueError(f"logits must be floating point, but got dtype {logits.dtype}.")
-        scores = logits.float() if logits.element_size() == 2 else logits
-        if target.ndim == 0:
-            scores, target = scores.unsqueeze(0), target.unsqueeze(0)
-        if target.ndim == scores.ndim - 1:
-            target, ignore = self._indicators(scores, target, ignore)
-        if sample_weight is not None:
-            sample_weight = checked_sample_weight(sample_weight, scores.shape[:1] + scores.shape[2:])
-        samples = flatten_soft(
-            self._probabilities(scores), target, num_classes=None, sample_weight=sample_weight, ignore=ignore
-        )
-        sums = soft_sums(samples, samples.predicted.dtype)
-        if self.weight is None:
-            return 1 - score_from_sums(sums, beta=1.0, average=self.average, zero_division=0.0)
-        check_class_count(self.weight, sums.actual.shape[-1])
-        weight = self.weight.to(sums.actual)
-        if self.average == "macro":
-            scores = score_from_sums(sums, beta=1.0, average="none", zero_division=0.0)
-            return 1 - (weight * scores).sum() / weight.sum()
-        weighted = SoftSums(*(weight * each for each in sums))
-        return 1 - score_from_sums(weighted, beta=1.0, average=self.average, zero_division=0.0)
-
-    def _probabilities(self, scores: Tensor) -> Tensor:
-        if not self.from_logits:
-            return scores
-        if self.multilabel or scores.ndim == 1:
-            return scores.sigmoid()
-        if scores.shape[1] < 2:
-            shape = tuple(scores.shape)
-            raise ValueError(f"logits must have 2 classes or more for a softmax, or multilabel=True, but got {shape}.")
-        warn_of_probabilities(by_class(scores, scores.shape[1]))
-        return scores.softmax(dim=1)
-
-    def _indicators(self, scores: Tensor, target: Tensor, ignore: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return one-hot labels of ``target`` (N, ...), and a mask of elements to ignore, shaped like ``scores``."""
-        check_target(target, scores.shape[:1] + scores.shape[2:])
-        labels = target.long().unsqueeze(1)
-        check_labels(labels, scores.shape[1], self.ignore_index)
-        classes = torch.arange(scores.shape[1], device=scores.device).view(-1, *[1] * (scores.ndim - 2))
-        ignored = (labels == self.ignore_index).expand_as(scores)
-        return labels == classes, ignored if ignore is None else ignored | ignore

@@ -16,12 +16,10 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.functional import ProbabilitiesWarning, soft_f1
 from mpcs_torch.learning import (
     ConcernLoss,
     GeneralizedMeanLoss,
     MarginRamp,
-    SoftF1Loss,
     SoftmaxMarginLoss,
     recommended,
 )
@@ -40,7 +38,6 @@ LOSSES: dict[str, Callable[..., nn.Module]] = {
     "equal concern": lambda **given: ConcernLoss(**given),
     "margin": lambda **given: SoftmaxMarginLoss(CONCERN, margin=2.0, **given),
     "mean": lambda **given: GeneralizedMeanLoss(-2 / 3, **given),
-    "f1": lambda **given: SoftF1Loss(**given),
 }
 every_loss = pytest.mark.parametrize("name", LOSSES)
 
@@ -120,8 +117,6 @@ def test_one_hot_shares_are_labels(name: str) -> None:
 def test_a_single_sample_is_a_batch_of_one(name: str, soft: bool) -> None:
     logits, labels, shares = draw(4)
     target = shares if soft else labels
-    if soft and name == "f1":
-        pytest.skip("of (C,) with labels of that shape, each is a sample of one class")
     torch.testing.assert_close(LOSSES[name]()(logits[0], target[0]), LOSSES[name]()(logits[:1], target[:1]))
 
 
@@ -215,11 +210,11 @@ def test_compiled_they_compute_the_same(name: str) -> None:
 def test_a_batch_without_a_sample_that_counts_teaches_nothing(name: str) -> None:
     """PyTorch's issue 116349: the mean is NaN, which a run survives only if the gradient is 0."""
     logits, target = torch.randn(4, 5), torch.full((4,), -100)
-    assert LOSSES[name]()(logits, target).isnan() or name == "f1"
+    assert LOSSES[name]()(logits, target).isnan()
     assert (gradient_of(LOSSES[name](), logits, target) == 0).all()
 
 
-@pytest.mark.parametrize("kind", ["concern", "margin", "mean", "f1"])
+@pytest.mark.parametrize("kind", ["concern", "margin", "mean"])
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
@@ -265,73 +260,6 @@ def test_they_are_cross_entropies_for_whoever_asks(kind: nn.Module) -> None:
     assert not kind.state_dict()
     kind.load_state_dict({})
     torch.save(kind, io.BytesIO())
-
-
-# The soft F1
-
-
-def test_soft_f1_takes_logits_of_exclusive_classes_of_several_and_of_one() -> None:
-    logits, labels, shares = draw(8)
-    settings: dict[str, Any] = {"num_classes": 5, "average": "micro"}
-    assert SoftF1Loss()(logits, shares).item() == pytest.approx(
-        1 - soft_f1(logits.softmax(1), shares, **settings).item()
-    )
-    assert SoftF1Loss(multilabel=True)(logits, shares).item() == pytest.approx(
-        1 - soft_f1(logits.sigmoid(), shares, **settings).item()
-    )
-    one = 1 - soft_f1(logits[:, 0].sigmoid(), (labels == 0), num_classes=1)
-    assert SoftF1Loss()(logits[:, 0], (labels == 0).long()).item() == pytest.approx(one.item())
-    assert SoftF1Loss(from_logits=False)(logits.softmax(1), shares) == SoftF1Loss()(logits, shares)
-    with pytest.raises(ValueError, match=r"logits must have 2 classes or more for a softmax, or multilabel=True"):
-        SoftF1Loss()(logits[:, :1], shares[:, :1])
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("shift", [0.0, 30.0])
-def test_soft_f1_learns_from_logits(dtype: torch.dtype, shift: float) -> None:
-    torch.manual_seed(0)
-    inputs = torch.randn(300, 8)
-    labels = (inputs @ torch.randn(8, 4)).argmax(1)
-    model = nn.Linear(8, 4)
-    optimizer = torch.optim.Adam(model.parameters(), 0.05)
-    for _ in range(150):
-        optimizer.zero_grad()
-        SoftF1Loss("macro")((model(inputs) - shift).to(dtype), labels).backward()
-        optimizer.step()
-    assert (model(inputs).argmax(1) == labels).float().mean() > 0.9
-
-
-def test_soft_f1_warns_of_probabilities() -> None:
-    logits, labels, _ = draw(0)
-    with pytest.warns(ProbabilitiesWarning, match="pass from_logits=False"):
-        SoftF1Loss()(logits.softmax(1), labels)
-
-
-def test_soft_f1_of_images_in_half_precision_does_not_overflow() -> None:
-    """Issue 463 of segmentation_models.pytorch: sums over 512 x 512 pixels exceed the largest float16."""
-    logits = torch.zeros(1, 2, 512, 512, dtype=torch.float16)
-    logits[:, 1] = 12
-    assert SoftF1Loss()(logits, torch.ones(1, 512, 512, dtype=torch.int64)).item() == pytest.approx(0, abs=1e-4)
-
-
-def test_soft_f1_leaves_ignored_pixels_out() -> None:
-    """Issue 852 of segmentation_models.pytorch: ignored samples must not count in a denominator either."""
-    logits, labels, _ = draw(9)
-    spoilt = torch.where(torch.arange(6) < 4, labels, 255)
-    torch.testing.assert_close(SoftF1Loss(ignore_index=255)(logits, spoilt), SoftF1Loss()(logits[:4], labels[:4]))
-    with pytest.raises(ValueError, match=r"from 0 to 4, or ignore_index \(-100\), but got 255"):
-        SoftF1Loss()(logits, spoilt)
-
-
-def test_soft_f1_weighs_classes() -> None:
-    logits, labels, _ = draw(10)
-    probs, truth = logits.softmax(1), one_hot(labels, 5).double()
-    each = soft_f1(probs, truth, num_classes=5, average="none")
-    macro = 1 - (WEIGHT * each).sum() / WEIGHT.sum()
-    torch.testing.assert_close(SoftF1Loss("macro", weight=WEIGHT)(logits, labels), macro)
-    shared, mass = (WEIGHT * each.new_tensor(torch.minimum(probs, truth).sum(0).tolist())).sum(), probs + truth
-    micro = 1 - 2 * shared / (WEIGHT * mass.sum(0)).sum()
-    torch.testing.assert_close(SoftF1Loss(weight=WEIGHT)(logits, labels), micro)
 
 
 # Made again is made once
@@ -441,6 +369,6 @@ def test_transforms_of_other_tensors_and_negative_views_are_taken() -> None:
 
 
 def test_weights_of_samples_below_0_are_refused_by_all() -> None:
-    for loss in (SoftF1Loss(), ConcernLoss(), GeneralizedMeanLoss(0.0)):
+    for loss in (ConcernLoss(), GeneralizedMeanLoss(0.0)):
         with pytest.raises(ValueError, match="sample_weight must be"):
             loss(torch.randn(2, 4), torch.tensor([0, 1]), torch.tensor([1.0, -1.0]))

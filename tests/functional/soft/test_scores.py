@@ -22,7 +22,6 @@ from mpcs_torch.functional import (
     soft_recall,
     soft_stat_scores,
 )
-from mpcs_torch.learning import SoftF1Loss
 from mpcs_torch.metrics import SoftF1, SoftFBeta, SoftKLDivergence
 from tests.conftest import load_oracle
 
@@ -107,25 +106,17 @@ def test_gradients_are_finite_where_labels_are_certain() -> None:
     assert torch.isfinite(gradient).all()
 
 
-def test_the_loss_learns_soft_labels() -> None:
+def test_one_minus_the_soft_f1_is_a_loss() -> None:
     target = torch.tensor([[0.7, 0.3], [0.1, 0.9]])
     logits = torch.zeros(2, 2, requires_grad=True)
     optimizer = torch.optim.Adam([logits], lr=0.05)
-    loss = SoftF1Loss("macro")
     for _ in range(200):
         optimizer.zero_grad()
-        value = loss(logits, target)
+        value = 1 - soft_f1(logits.softmax(1), target, num_classes=2, average="macro")
         value.backward()
         optimizer.step()
     assert value.item() == pytest.approx(0, abs=0.02)
     assert torch.allclose(logits.softmax(1), target, atol=0.05)
-    preds = torch.tensor([[0.9, 0.5], [0.6, 0.2]])
-    score = soft_f1(preds, target, num_classes=2, average="macro")
-    of_probs = SoftF1Loss("macro", from_logits=False)
-    assert of_probs(preds, target).item() == pytest.approx(1 - score.item())
-    assert of_probs(torch.zeros(2, 2), torch.zeros(2, 2)) == 1, "nothing true is nothing learned"
-    with pytest.raises(ValueError, match="average must be 'micro', 'macro' or 'weighted'"):
-        SoftF1Loss("none")
 
 
 def test_smoothed_and_mixed_labels_of_torchvision_are_accepted_unchanged() -> None:
