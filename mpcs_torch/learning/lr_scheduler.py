@@ -2,13 +2,12 @@
 
 import warnings
 from collections.abc import Iterable, Sequence
-from itertools import chain, repeat
 from math import inf, isfinite, isnan, nan
 from typing import Any, SupportsFloat
 
 from torch import Tensor
 from torch.optim import Optimizer
-from torch.optim.lr_scheduler import EPOCH_DEPRECATION_WARNING, ReduceLROnPlateau
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from mpcs_torch.errors import MpcsError, quoted, require
 from mpcs_torch.learning.ranks import from_first_rank, has_other_ranks
@@ -144,10 +143,12 @@ class MPCSLR(ReduceLROnPlateau):
             raise TypeError(f"optimizer must be a torch Optimizer, but is {quoted(optimizer)}.")
         self.optimizer = optimizer  # first, because the parent sets `factor`, which is stored in it
         earlier_factor = optimizer.param_groups[0].get("last_factor")
-        super().__init__(optimizer, min_lr=[*map(float, min_lr)] if isinstance(min_lr, Sequence) else float(min_lr))
+        limits = [float(limit) for limit in min_lr] if isinstance(min_lr, Sequence) else float(min_lr)
+        super().__init__(optimizer, min_lr=limits)
         require(all(0 <= limit < inf for limit in self.min_lrs), "min_lr must be finite and >= 0", min_lr)
         require(sets_rates or not any(self.min_lrs), "min_lr must be 0 with sets_rates=False", min_lr)
-        self.power, self.lowest, self.highest, self.smoothing = map(float, (power, lowest, highest, smoothing))
+        self.power, self.smoothing = float(power), float(smoothing)
+        self.lowest, self.highest = float(lowest), float(highest)
         self.warmup_steps, self.sets_rates = int(warmup_steps), bool(sets_rates)
         self.reference = self.reference if reference is None else float(reference)
         self.score = self.score  # stored from now on, even if there is none yet
@@ -164,12 +165,10 @@ class MPCSLR(ReduceLROnPlateau):
             self.factor = earlier_factor
             self._remember_rates()
 
-    def step(self, metrics: SupportsFloat, epoch: int | None = None) -> None:  # type: ignore[override]  # as its parent
+    def step(self, metrics: SupportsFloat) -> None:  # type: ignore[override]  # without the epoch, deprecated in torch
         """Set the learning rates by ``metrics``, the evaluation score; a score that is not finite changes no rate."""
         score = self._score_of_first_rank(number("metrics, the evaluation score,", metrics))
-        if epoch is not None:
-            warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=2)
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
+        self.last_epoch += 1
         if score < 0:
             self._warn(
                 "direction",
@@ -178,7 +177,9 @@ class MPCSLR(ReduceLROnPlateau):
         if not isfinite(score):
             self.reason = f"score {score:g} is not finite: unchanged"
             return
-        smoothed = score if self.score is None else self.smoothing * self.score + (1 - self.smoothing) * score
+        smoothed = score
+        if self.score is not None:
+            smoothed = self.smoothing * self.score + (1 - self.smoothing) * score
         self.score = smoothed
         if self.reference is None:
             if score <= 0:
@@ -191,7 +192,8 @@ class MPCSLR(ReduceLROnPlateau):
                     "to continue, pass reference=, or load the state of the optimizer or of the scheduler",
                 )
             self.reference = score
-        factor = min(max((max(smoothed, 0.0) / self.reference) ** self.power, self.lowest), self.highest)
+        unbounded = (max(smoothed, 0.0) / self.reference) ** self.power
+        factor = min(max(unbounded, self.lowest), self.highest)
         self.reason = f"score {smoothed:g} of reference {self.reference:g}: factor {factor:g}"
         self._warn_of_overwritten_rates()
         self._set_factor(factor)
@@ -237,11 +239,6 @@ class MPCSLR(ReduceLROnPlateau):
         Raises:
             ValueError: If the state is not from an `MPCSLR`, or has more parameter groups than the optimizer.
         """
-        if state_dict.get("multiply"):
-            raise ValueError(
-                "state_dict must not have multiply=True, which is gone: create the scheduler with sets_rates=False, "
-                "and multiply by its factor in a LambdaLR."
-            )
         names, groups = (*SETTINGS, *PROGRESS), self.optimizer.param_groups
         missing = [name for name in names if name not in state_dict]
         require(not missing, "state_dict must be that of an MPCSLR", f"one without {', '.join(missing)}")
@@ -251,7 +248,8 @@ class MPCSLR(ReduceLROnPlateau):
                 f"state_dict must have at most as many parameter groups as the optimizer, {len(groups)}, "
                 f"but has {len(rates)}."
             )
-        was_loaded = not self._is_first or [_rate(group) for group in groups] != self._last_lr
+        # If the rates changed since this scheduler was made, the state of the optimizer was loaded.
+        was_loaded = not self._is_first or self.get_last_lr() != self._last_lr
         min_lrs = [*min_lrs, *self.min_lrs[len(min_lrs) :]]
         for name in names:
             setattr(self, name, state_dict[name])
@@ -270,20 +268,23 @@ class MPCSLR(ReduceLROnPlateau):
         groups, bases = self.optimizer.param_groups, self.base_lrs
         # A new scheduler must not undo the warmup of another one.
         if self.sets_rates and (factor != 1 or self.score is not None):
-            limits = chain(self.min_lrs, repeat(self.default_min_lr or 0.0))
-            rates = [max(base * factor, min(base, limit)) for base, limit in zip(bases, limits, strict=False)]
+            later = [self.default_min_lr or 0.0] * (len(groups) - len(self.min_lrs))  # of groups that were added later
+            limits = [*self.min_lrs, *later]
+            rates = [max(base * factor, min(base, limit)) for base, limit in zip(bases, limits, strict=True)]
             _set_rates(groups, rates)
         self._remember_rates()
 
     def _remember_rates(self) -> None:
-        self._last_lr = [_rate(group) for group in self.optimizer.param_groups]
+        self._last_lr = self.get_last_lr()
 
     def _warn_of_overwritten_rates(self) -> None:
-        for group, lr in zip(self.optimizer.param_groups, self._last_lr, strict=False):
-            if self._has_set and self.sets_rates and _rate(group) != lr:
+        if not (self._has_set and self.sets_rates):
+            return
+        for rate, lr in zip(self.get_last_lr(), self._last_lr, strict=False):
+            if rate != lr:
                 self._warn(
                     "rates",
-                    f"the learning rate {_rate(group):g}, which was {lr:g} after the last step of MPCSLR, is "
+                    f"the learning rate {rate:g}, which was {lr:g} after the last step of MPCSLR, is "
                     "overwritten: to keep the rates of other schedulers, pass sets_rates=False, and multiply by the "
                     "factor in a LambdaLR",
                 )

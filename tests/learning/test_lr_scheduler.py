@@ -294,12 +294,6 @@ def test_without_setting_rates_no_rate_changes_and_min_lr_is_refused() -> None:
         MPCSLR(optimizer(), min_lr=0.1, sets_rates=False)
 
 
-def test_a_state_that_multiplied_is_refused() -> None:
-    scheduler = MPCSLR(optimizer())
-    with pytest.raises(ValueError, match="state_dict must not have multiply=True"):
-        scheduler.load_state_dict({**scheduler.state_dict(), "multiply": True})
-
-
 def test_a_new_scheduler_of_the_same_optimizer_keeps_the_reference() -> None:
     """skorch makes one in every `partial_fit`; other loops save the optimizer alone."""
     own = optimizer()
@@ -397,12 +391,7 @@ def test_groups_may_be_added_and_states_of_fewer_groups_load() -> None:
         MPCSLR(optimizer(), min_lr=-1)
 
 
-def test_a_given_epoch_counts_on_as_with_torch() -> None:
-    for made in (MPCSLR(optimizer()), ReduceLROnPlateau(optimizer())):
-        with pytest.warns(UserWarning, match="epoch parameter"):
-            made.step(0.5, epoch=7)
-        made.step(0.5)
-        assert made.last_epoch == 8
+def test_a_state_has_no_settings_of_a_plateau() -> None:
     assert not {"best", "patience", "cooldown", "mode"} & MPCSLR(optimizer()).state_dict().keys()
 
 
