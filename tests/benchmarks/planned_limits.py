@@ -39,7 +39,6 @@ class Case(NamedTuple):
     """Of what counts."""
     malignant: float = 0.3
     """The share of malignant samples."""
-    group_shares: tuple[float, ...] = (1.0,)
     cluster_size: tuple[int, ...] = (1,)
     shared: float = 0.0
 
@@ -50,7 +49,6 @@ class Case(NamedTuple):
             self.expected,
             chance=CHANCE,
             share=self.share,
-            group_shares=self.group_shares,
             cluster_size=self.cluster_size,
             shared=self.shared,
         )
@@ -60,9 +58,6 @@ CASES = {
     "any of samples": Case(Limit(0.05, "any"), 0.02),
     "dangerous of a class": Case(Limit(0.05, of="malignant"), 0.015, share=0.1, malignant=0.1),
     "no error expected": Case(Limit(0.02, of="malignant"), 0.0, share=0.1, malignant=0.1),
-    "dangerous of a class, by site": Case(
-        Limit(0.1, of="malignant", by="site"), 0.03, share=0.3, group_shares=(0.5, 0.3, 0.2)
-    ),
     "any of decided": Case(Limit(0.05, "any", of="decided"), 0.02),
     "clusters of 5, half shared": Case(Limit(0.05, "any"), 0.02, cluster_size=(5,), shared=0.5),
     "clusters of 10, alike": Case(Limit(0.05, "any"), 0.02, cluster_size=(10,), shared=1.0),
@@ -77,28 +72,25 @@ def share_attained(case: Case, fits: int) -> float:
     """Return the share of fits to the planned number of samples that decide all of them."""
     plan, attained = case.plan(), 0
     for seed in range(fits):
-        logits, target, clusters, sites = _drawn(case, plan.given, torch.Generator().manual_seed(seed))
+        logits, target, clusters = _drawn(case, plan.given, torch.Generator().manual_seed(seed))
         rule = DecisionRule(CONCERN, case.limit, seed=seed)
         with warnings.catch_warnings():
             for kind in (AllReferredWarning, EvaluationWarning, CalibrationWarning):
                 warnings.simplefilter("ignore", kind)
             try:
-                rule.fit(
-                    logits, target, clusters=None if case.cluster_size == (1,) else clusters, groups={"site": sites}
-                )
+                rule.fit(logits, target, clusters=None if case.cluster_size == (1,) else clusters)
             except UnattainableLimitError:  # by chance, too few samples of the class
                 continue
         attained += bool((rule(logits) >= 0).all())
     return attained / fits
 
 
-def _drawn(case: Case, units: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Draw logits and labels of clusters, their codes and their groups; the less sure, the likelier an error is."""
+def _drawn(case: Case, units: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw logits and labels of clusters, and their codes; the less sure, the likelier an error is."""
     sizes = torch.tensor(case.cluster_size)
     sizes = sizes[torch.randint(len(sizes), (units,), generator=generator)]
     clusters = torch.arange(units).repeat_interleave(sizes)
     target = (torch.rand(units, generator=generator) < case.malignant).long()[clusters]
-    sites = torch.tensor(case.group_shares).multinomial(units, replacement=True, generator=generator)[clusters]
     if case.shared == 1 or sizes.max() == 1:
         rate = torch.full((units,), case.expected)
         is_error = (torch.rand(units, generator=generator) < rate)[clusters]
@@ -110,7 +102,7 @@ def _drawn(case: Case, units: int, generator: torch.Generator) -> tuple[Tensor, 
         is_error = torch.rand(len(clusters), generator=generator) < rate[clusters]
     decision = torch.where(is_error, 1 - target, target)
     sureness = torch.rand(len(target), generator=generator) * torch.where(is_error, 4.0, 8.0)
-    return torch.nn.functional.one_hot(decision, 2) * (0.01 + sureness)[:, None], target, clusters, sites
+    return torch.nn.functional.one_hot(decision, 2) * (0.01 + sureness)[:, None], target, clusters
 
 
 def figure() -> Figure:

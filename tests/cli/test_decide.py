@@ -331,15 +331,13 @@ def test_each_format_gives_the_same_decisions(suffix: str, tmp_path: Path, conce
 
 
 def test_a_plan_says_how_many_samples_to_collect(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    limit = ("decide", "plan", "--limit", "any <= 10 % of red by site", "--group-shares", "0.5,0.5", "--share", "0.3")
+    limit = ("decide", "plan", "--limit", "any <= 10 % of red by site", "--share", "0.15")
     rates = ("--expected", "0.01", "--expected", "0.03")
     assert run(*limit, *rates) == 0
     printed = capsys.readouterr().out
-    planned = [
-        plan_limit(Limit(0.1, "any", "red", "site"), p, share=0.3, group_shares=(0.5, 0.5)) for p in (0.01, 0.03)
-    ]
+    planned = [plan_limit(Limit(0.1, "any", "red", "site"), p, share=0.15) for p in (0.01, 0.03)]
     [table] = printed_tables(printed)
-    columns = [[str(p.given), str(sum(p.counted)), str(p.judging), str(p.fewest)] for p in planned]
+    columns = [[str(p.given), str(p.counted), str(p.judging), str(p.fewest)] for p in planned]
     assert table.rows == [["0.01", *columns[0]], ["0.03", *columns[1]]]
     assert f"With 1 % of errors: {planned[0]}\nWith 3 % of errors: {planned[1]}" in printed
     assert run(*limit, *rates[:2], "--json") == 0
@@ -369,5 +367,5 @@ def test_wrong_plans_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     limit = ("decide", "plan", "--limit", "any <= 1 %")
     assert run(*limit, "--expected", "0.02") == 2
     assert "below the limit 0.01 (with more errors, samples must be referred" in one_line(capsys.readouterr().err)
-    assert run(*limit, "--expected", "0.001", "--group-shares", "a") == 2
-    assert "--group-shares: must be numbers with commas between" in one_line(capsys.readouterr().err)
+    assert run(*limit, "--expected", "0.001", "--cluster-size", "a") == 2
+    assert "--cluster-size: must be numbers with commas between" in one_line(capsys.readouterr().err)

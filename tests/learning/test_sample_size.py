@@ -47,11 +47,9 @@ def test_the_chance_is_kept_from_the_planned_number_on(
 
 
 @settings(max_examples=20)
-@given(st.floats(0.005, 0.3), st.floats(0.5, 0.99), st.sampled_from([1, 4]), st.booleans())
-def test_fewer_than_the_fewest_are_refused_by_the_test_itself(
-    at_most: float, confidence: float, size: int, is_sure: bool
-) -> None:
-    limit = Limit(at_most, confidence=confidence if is_sure or size > 1 else None)
+@given(st.floats(0.005, 0.3), st.floats(0.5, 0.99), st.sampled_from([1, 4]))
+def test_fewer_than_the_fewest_are_refused_by_the_test_itself(at_most: float, confidence: float, size: int) -> None:
+    limit = Limit(at_most, confidence=confidence)
     clusters = None if size == 1 else torch.arange(1).repeat_interleave(size)
     one = torch.ones(size, 1, dtype=torch.bool)
     rate = LimitedRate("", at_most, limit.confidence, torch.zeros(size, 1), one, clusters=clusters).over_all()
@@ -60,17 +58,16 @@ def test_fewer_than_the_fewest_are_refused_by_the_test_itself(
     assert plan_limit(limit, 0, cluster_size=size).fewest == refused.value.needed
 
 
-def test_what_counts_is_drawn_by_chance_in_each_group() -> None:
-    plan = plan_limit(Limit(0.1, of="malignant", by="site"), 0.02, share=0.4, group_shares=(0.25, 0.75))
+def test_what_counts_is_drawn_by_chance() -> None:
+    plan = plan_limit(Limit(0.1, of="malignant", by="site"), 0.02, share=0.1)
     judging = plan.given - calibration_units(plan.given)
     numbers = np.arange(judging + 1)
     allowed = [int(np.sum(binom.cdf(np.arange(n + 1), n, 0.1) <= 0.05)) - 1 for n in numbers]
     passing = binom.cdf(allowed, numbers, 0.02)
-    in_group = [binom.pmf(numbers, judging, share) @ passing for share in (0.1, 0.3)]
-    assert plan.chance_with(plan.given) == pytest.approx(in_group[0] * in_group[1], abs=1e-6)
+    assert plan.chance_with(plan.given) == pytest.approx(binom.pmf(numbers, judging, 0.1) @ passing, abs=1e-6)
     assert 0.9 <= plan.chance_with(plan.given) < 0.91
     assert plan.chance_with(plan.given - 20) < 0.9
-    assert plan.counted == (round(0.1 * plan.given), round(0.3 * plan.given))
+    assert plan.counted == round(0.1 * plan.given)
     assert plan_limit(OF_CLASS, 0, share=0.05).given > total_units(ceil(299 / 0.05)), "299 on average are too few"
 
 
@@ -122,18 +119,21 @@ def test_alike_samples_of_a_cluster_take_more_clusters() -> None:
 def test_plans_say_what_to_collect() -> None:
     plan = plan_limit(Limit(0.02), 0.005)
     assert str(plan) == f"Collect {plan.given} samples."
-    plan = plan_limit(Limit(0.05, of="malignant", by="site"), 0.005, share=0.1, group_shares=(0.6, 0.4))
-    assert plan.given > 1000 > sum(plan.counted) > plan.counted[0] > plan.counted[1]
-    samples = f"{plan.given // 1000} {plan.given % 1000:03} samples, {sum(plan.counted)} of them malignant"
-    assert str(plan) == f"Collect {samples}, {plan.counted[1]} of these of the rarest site."
+    plan = plan_limit(Limit(0.05, of="malignant", by="site"), 0.005, share=0.04)
+    assert plan.given > 1000 > plan.counted
+    samples = f"{plan.given // 1000} {plan.given % 1000:03} samples, {plan.counted} of them malignant"
+    assert str(plan) == f"Collect {samples} of the rarest site."
+    plan = plan_limit(Limit(0.05, by="site"), 0.005, share=0.2)
+    assert str(plan) == f"Collect {plan.given} samples, {plan.counted} of them of the rarest site."
     plan = plan_limit(Limit(0.05, of="malignant"), 0, share=0.1, cluster_size=4, shared=0.5)
-    assert str(plan) == f"Collect {plan.given} clusters of 4 samples, {plan.counted[0]} of them with malignant samples."
+    assert str(plan) == f"Collect {plan.given} clusters of 4 samples, {plan.counted} of them with malignant samples."
 
 
 @pytest.mark.parametrize(
     ("limit", "expected", "arguments", "said"),
     [
-        (Limit(0.5, "cost", confidence=None), 0.1, {}, "limit must be on a rate of errors, but got 'cost <= 0.5 of"),
+        (Limit(0.5, "referrals"), 0.1, {}, "limit must be on a rate of errors, but got 'referrals <= 0.5 of"),
+        (Limit(0.5, "cost", confidence=None), 0.1, {}, "limit must have a confidence, but got 'cost <= 0.5 of"),
         (
             OF_CLASS,
             0.01,
@@ -150,9 +150,6 @@ def test_plans_say_what_to_collect() -> None:
         (OF_CLASS, 0.001, {"chance": 1.0}, "chance must be above 0 and below 1, but got 1.0."),
         (OF_CLASS, 0.001, {"share": 0.0}, "share must be above 0 and at most 1, but got 0.0."),
         (Limit(0.01), 0.001, {"share": 0.5}, "share must be 1 for a limit of all samples, but got 0.5."),
-        (OF_CLASS, 0.001, {"group_shares": [0.5, 0.5]}, "group_shares must be left out for 'dangerous <= 0.01 of mal"),
-        (Limit(0.01, by="site"), 0.001, {}, "group_shares must be given for 'dangerous <= 0.01 of samples by site"),
-        (Limit(0.01, by="site"), 0.001, {"group_shares": [0.6, 0.6]}, "group_shares must be above 0 and add up to 1"),
         (
             OF_CLASS,
             0.001,
@@ -168,7 +165,7 @@ def test_wrong_arguments_are_refused(limit: Limit, expected: float, arguments: d
 
 
 def test_fits_attain_the_limit_as_often_as_planned() -> None:
-    case, fits = planned_limits.CASES["dangerous of a class, by site"], 40
+    case, fits = planned_limits.CASES["dangerous of a class"], 40
     plan = case.plan()
     planned = plan.chance_with(plan.given)
     assert 0.9 <= planned < 0.95

@@ -107,7 +107,6 @@ def plan(
     expected: Annotated[list[float], typer.Option()],
     chance: float = 0.9,
     share: float = 1.0,
-    group_shares: Annotated[str | None, typer.Option(metavar="SHARES")] = None,
     cluster_size: Annotated[str, typer.Option(metavar="SIZES")] = "1",
     shared: float = 0.0,
 ) -> None:
@@ -117,8 +116,8 @@ def plan(
         limit: A limit, as of `decide fit`.
         expected: Expected share of errors among the samples that the limit is about; repeatable.
         chance: The desired probability that all samples can be decided under the limit.
-        share: Share of the samples that the limit is about, such as those of the class.
-        group_shares: Shares of the groups of a limit by a column, with commas.
+        share: Share of the samples that the limit is about, such as those of the class; for a limit by a column, in the
+            rarest group.
         cluster_size: Samples of a cluster, such as a patient; or several, equally frequent sizes, with commas.
         shared: Correlation of errors in a cluster; 1 if all samples err together.
     """
@@ -126,12 +125,11 @@ def plan(
 
     with options.refused_values():
         asked = Limit.parse(limit)
-        shares = (1.0,) if group_shares is None else _numbers(group_shares, "--group-shares")
         sizes: Any = _numbers(cluster_size, "--cluster-size")
-        plan_for = partial(plan_limit, asked, chance=chance, share=share, group_shares=shares)
-        plans = {rate: plan_for(rate, cluster_size=sizes, shared=shared) for rate in expected}
+        plan_for = partial(plan_limit, asked, chance=chance, share=share, cluster_size=sizes, shared=shared)
+        plans = {rate: plan_for(rate) for rate in expected}
     columns = ["expected", "given", "counted", "judging", "fewest"]
-    rows = [[rate, one.given, sum(one.counted), one.judging, one.fewest] for rate, one in plans.items()]
+    rows = [[rate, one.given, one.counted, one.judging, one.fewest] for rate, one in plans.items()]
     plain = [dict(zip([*columns, "plan"], [*row, str(plans[row[0]])], strict=True)) for row in rows]
     sentences = "\n".join(f"With {100 * rate:g} % of errors: {one}" for rate, one in plans.items())
     print_result(plain, Table(columns, [list(map(str, row)) for row in rows]), sentences)
