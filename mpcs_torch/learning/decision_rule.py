@@ -325,7 +325,6 @@ class DecisionRule(nn.Module):
             self(preds[threshold_rows]),
             target[threshold_rows],
             self.concern,
-            priors=self.priors,
             is_clustered=clusters is not None,
             weights=None if weights is None else weights[threshold_rows.cpu()],
         )
@@ -358,21 +357,12 @@ class DecisionRule(nn.Module):
             warnings.warn(caution, stacklevel=3)
 
     def warn_of_fitted(self, preds: Tensor) -> None:
-        """Warn (`EvaluationWarning` E1) if rows of logits (N, C) were used in the fit."""
+        """Warn (`EvaluationWarning` E1) if rows of logits (N, C) were used in the fit.
+
+        Call this before you evaluate the decisions for these rows.
+        """
         for caution in warn_of_known(self.known_rows, hash_rows(preds), "the fit of the rule"):
             warnings.warn(caution, stacklevel=3)
-
-    @torch.no_grad()
-    def evaluate(self, preds: Tensor, target: Tensor) -> RuleReport:
-        """Report the share of decided samples, the dangerous errors and the cost on samples with labels.
-
-        With ``priors``, also report the values expected at these class frequencies. The arguments are those of `fit`.
-
-        Warns:
-            EvaluationWarning: E1, if samples were used in the fit.
-        """
-        self.warn_of_fitted(preds)
-        return report_on(self(preds), target, self.concern, priors=self.priors)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the rule atomically to a file that `load` reads.

@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Real
-from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -156,8 +155,7 @@ class Limit:
         Raises:
             ValueError: If there is no such class or group of classes, or its name is ambiguous.
         """
-        groups = dict(concern.class_groups)
-        members = {name: (label,) for label, name in enumerate(concern.classes)} | groups
+        members = _labels_by_name(concern)
         name = self.of.removeprefix(f"{DECIDED} ") if self.is_of_decided else self.of
         if self.of in members and (self.of == SAMPLES or self.is_of_decided):
             raise ValueError(f"of must not be {self.of!r} if a class has that name.")
@@ -203,6 +201,11 @@ class Limit:
         return torch.isin(classes, torch.tensor(labels, device=classes.device))
 
 
+def _labels_by_name(concern: ConcernSpec) -> dict[str, tuple[int, ...]]:
+    """Return the indices of the classes that the name of a class, or of a group of classes, stands for."""
+    return {name: (label,) for label, name in enumerate(concern.classes)} | dict(concern.class_groups)
+
+
 class ClassErrors(NamedTuple):
     """The number of dangerous errors among the samples of a class."""
 
@@ -236,9 +239,6 @@ class RuleReport(NamedTuple):
     """The dangerous errors by the name of a class or group; classes without possible dangerous errors are left out."""
     coarse: float = 0.0
     """The share of samples that get a coarse answer, which is a set of classes."""
-    at_priors: Mapping[str, float] = MappingProxyType({})
-    """The coverage, dangerous_rate and cost expected at the rule's ``priors``, by name; empty without priors. Each
-    value is a weighted sum of the means within each class; the weight is the prior of the class."""
     seed: int | None = None
     """The seed of the split into samples for calibration and samples for thresholds; None without a split. The
     guarantee is valid only if the seed was fixed in advance."""
@@ -251,7 +251,7 @@ class RuleReport(NamedTuple):
     def plain(self) -> dict[str, Any]:
         """Convert the report to dictionaries, lists and numbers."""
         by_class = {name: list(errors) for name, errors in self.by_class.items()}
-        return {**self._asdict(), "by_class": by_class, "at_priors": dict(self.at_priors)}
+        return {**self._asdict(), "by_class": by_class}
 
     def table(self, concern: ConcernSpec) -> Table:
         """Return the report as a table with a row for each value."""
@@ -264,7 +264,6 @@ class RuleReport(NamedTuple):
             "coarse answers per sample": self.coarse or None,
             "dangerous errors per sample": self.dangerous_rate,
             f"cost per sample{free}": self.cost,
-            **{f"{name} at the priors": value for name, value in self.at_priors.items()},
         }
         known = {name: value for name, value in values.items() if value is not None}
         rows = [[name, str(value) if isinstance(value, int) else in_table(value)] for name, value in known.items()]
@@ -281,7 +280,7 @@ class RuleReport(NamedTuple):
         by_class = {str(name): ClassErrors(*errors) for name, errors in plain["by_class"].items()}
         report = cls(**{**plain, "by_class": by_class})
         values = [value for value in report if not isinstance(value, Mapping | None)]
-        numbers = [*values, *report.at_priors.values(), *(number for errors in by_class.values() for number in errors)]
+        numbers = [*values, *(number for errors in by_class.values() for number in errors)]
         if not all(isinstance(number, int | float) for number in numbers):
             raise ValueError("values of the report must be numbers")
         return report
@@ -292,38 +291,48 @@ def report_on(
     target: Tensor,
     concern: ConcernSpec,
     *,
-    priors: Tensor | None = None,
     is_clustered: bool = False,
     weights: Tensor | None = None,
 ) -> RuleReport:
     """Return a report on ``decisions`` (N,), int64: a class, C + a for coarse answer a, or -1 for a referral.
 
-    With ``priors`` (C,), also report the values expected at these class frequencies. With ``is_clustered``, error
-    counts have no interval. ``weights`` (N,) weight the means over samples, but not the error counts of classes.
+    With ``is_clustered``, error counts have no interval. ``weights`` (N,) weight the means over samples, but not the
+    error counts of classes.
     """
-    classes = len(concern.classes)
-    _, dangerous, cost, referred = decision_values(concern).to(target.device)[
-        :, target, decisions
-    ]  # -1 is the last column
-    coarse = (decisions >= classes).double()
-    values = {"coverage": 1 - referred, "dangerous_rate": dangerous, "cost": cost, "coarse": coarse}
-    samples = target.bincount(minlength=classes).tolist()
-    errors = target[dangerous == 1].bincount(minlength=classes).tolist()
-    is_dangerous = concern.dangerous_pairs().any(dim=1)
-    by_name = [*((name, (label,)) for label, name in enumerate(concern.classes)), *concern.class_groups]
-    by_class = {
-        name: ClassErrors(sum(errors[i] for i in labels), sum(samples[i] for i in labels), not is_clustered)
-        for name, labels in by_name
-        if is_dangerous[list(labels)].any()
-    }
+    by_decision = decision_values(concern).to(target.device)
+    _, dangerous, cost, referred = by_decision[:, target, decisions]  # -1 is the last column
     if weights is None:
         weights = torch.ones(len(target), dtype=torch.float64)
-    means: dict[str, Any] = {name: (value @ weights.to(value) / weights.sum()).item() for name, value in values.items()}
-    at_priors = dict[str, float]()
-    if priors is not None:
-        row_weights = priors.double().to(target.device)[target] / torch.tensor(samples, device=target.device)[target]
-        at_priors = {name: (value @ row_weights).item() for name, value in values.items() if name != "coarse"}
-    return RuleReport(0, len(target), by_class=by_class, at_priors=at_priors, **means)
+    weights = weights.to(cost)
+
+    def mean(values: Tensor) -> float:
+        return (values @ weights / weights.sum()).item()
+
+    return RuleReport(
+        calibrated_by=0,
+        judged_by=len(target),
+        coverage=mean(1 - referred),
+        dangerous_rate=mean(dangerous),
+        cost=mean(cost),
+        by_class=_errors_by_class(target, dangerous == 1, concern, is_clustered=is_clustered),
+        coarse=mean((decisions >= len(concern.classes)).double()),
+    )
+
+
+def _errors_by_class(
+    target: Tensor, is_error: Tensor, concern: ConcernSpec, *, is_clustered: bool
+) -> dict[str, ClassErrors]:
+    """Return the dangerous errors by the name of each class or group that can have some."""
+    classes = len(concern.classes)
+    samples = target.bincount(minlength=classes).tolist()
+    errors = target[is_error].bincount(minlength=classes).tolist()
+    can_be_dangerous = concern.dangerous_pairs().any(dim=1)
+    by_class = dict[str, ClassErrors]()
+    for name, labels in _labels_by_name(concern).items():
+        if can_be_dangerous[list(labels)].any():
+            of_name = sum(errors[label] for label in labels), sum(samples[label] for label in labels)
+            by_class[name] = ClassErrors(*of_name, has_interval=not is_clustered)
+    return by_class
 
 
 def decision_values(concern: ConcernSpec) -> Tensor:

@@ -162,7 +162,7 @@ def test_a_rule_takes_the_priors_of_a_file_by_the_names_of_classes(
     assert run("decide", "fit", known, "--concern", concern, "--priors", file, *limit, "--out", rule) == 0
     expected = [by_name[name] for name in ("blue", "red", "yellow", "green")]
     assert DecisionRule.load(rule).priors.tolist() == pytest.approx(expected, abs=1e-6)  # type: ignore[union-attr]
-    assert "coverage and cost at the priors are only as right as the priors" in one_line(capsys.readouterr().out)
+    assert "the other values are at the class frequencies of these rows" in one_line(capsys.readouterr().out)
 
 
 def test_priors_of_clusters_and_of_groups_of_classes(

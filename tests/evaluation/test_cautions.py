@@ -98,10 +98,10 @@ def shared(share: float, rows: int = 1000, fitted: Rows | None = None) -> list[E
     """Fit a rule, and evaluate it on rows of which a share was in the fit."""
     preds, target = drawn(rows, 1) if fitted is None else fitted
     rule = DecisionRule(SKIN, calibration=None).fit(preds.log().clamp(min=-30), target)
-    new, labels = drawn(1000, 2) if fitted is None else votes(1000, 4)
+    new, _ = drawn(1000, 2) if fitted is None else votes(1000, 4)
     number = round(1000 * share)
-    new[:number], labels[:number] = preds[:number], target[:number]
-    return warned(lambda: rule.evaluate(new.log().clamp(min=-30).float(), labels))
+    new[:number] = preds[:number]
+    return warned(lambda: rule.warn_of_fitted(new.log().clamp(min=-30).float()))
 
 
 def underconfident(rows: int) -> tuple[Tensor, Tensor]:
@@ -172,7 +172,7 @@ def test_a_rule_from_its_file_knows_its_rows(tmp_path: Path) -> None:
     rule.save(tmp_path / "rule.pt")
     loaded = DecisionRule.load(tmp_path / "rule.pt")
     for known in (loaded, copy.deepcopy(loaded)):
-        [told] = warned(lambda known=known: known.evaluate(preds.log(), target))  # type: ignore[misc]
+        [told] = warned(lambda known=known: known.warn_of_fitted(preds.log()))  # type: ignore[misc]
         assert (
             told.sentence
             == "100 % of the 900 rows are also in the fit of the rule: values look better than on new rows"

@@ -12,6 +12,7 @@ from mpcs_torch import ConcernError, ConcernSpec, DangerousErrors, ExpectedConce
 from mpcs_torch.concern import save_concern
 from mpcs_torch.functional import expected_concern, least_concern_decision
 from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.learning.rule_limit import report_on
 from tests.conftest import details
 
 NAMES = ["red", "yellow", "green", "off"]
@@ -81,7 +82,7 @@ def test_coarse_answers_keep_the_limit_and_save_referrals() -> None:
         for has_answers in referred:
             spec = ConcernSpec(names, refer=1.0, answers=pairs if has_answers else {})
             rule = DecisionRule(spec, Limit(0.02, "any"), seed=seed).fit(*drawn(1000, seed))
-            report = rule.evaluate(new, new_target)
+            report = report_on(rule(new), new_target, spec)
             referred[has_answers] += 1 - report.coverage
             above += has_answers and report.dangerous_rate > 0.02
     assert above <= 4, "more than 4 of 25 happen once in 140"
@@ -139,10 +140,10 @@ def test_answers_need_the_cost_of_a_referral_and_names_without_or() -> None:
 @pytest.mark.slow
 def test_a_budget_of_referrals_is_kept_and_spent_on_the_riskiest() -> None:
     spec, above, spent = ConcernSpec(8), 0, 0.0
-    new, new_target = drawn(40_000, -1)
+    new, _ = drawn(40_000, -1)
     for seed in range(40):
         rule = DecisionRule(spec, Limit(0.1, "referrals"), seed=seed).fit(*drawn(1000, seed))
-        share = 1 - rule.evaluate(new, new_target).coverage
+        share = (rule(new) < 0).double().mean().item()
         above, spent = above + (share > 0.1), spent + share / 40
     assert above <= 6
     assert spent > 0.07

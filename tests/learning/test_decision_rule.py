@@ -170,15 +170,16 @@ def test_the_number_of_samples_that_a_message_asks_for_is_enough(samples: int) -
             fit(told.value.needed - 2)
 
 
-def test_a_rule_is_evaluated_on_other_samples() -> None:
+def test_the_report_measures_the_decisions_of_the_samples_of_the_thresholds() -> None:
     rule = DecisionRule(LIGHTS, Limit(0.02, confidence=None), calibration=None).fit(*FIT)
-    report = rule.evaluate(*NEW)
-    dangerous, cost = rates(rule, NEW)
-    assert (report.judged_by, report.dangerous_rate) == (len(NEW[1]), pytest.approx(dangerous))
+    report = rule.report
+    dangerous, cost = rates(rule, FIT)
+    assert report is not None
+    assert (report.judged_by, report.dangerous_rate) == (len(FIT[1]), pytest.approx(dangerous))
     assert report.cost == pytest.approx(cost)
-    assert report.coverage == pytest.approx((rule(NEW[0]) >= 0).double().mean().item())
+    assert report.coverage == pytest.approx((rule(FIT[0]) >= 0).double().mean().item())
     with pytest.warns(EvaluationWarning, match=r"^E1: 100 % of the 3000 rows are also in the fit of the rule"):
-        assert rule.report == rule.evaluate(*FIT)._replace(calibrated_by=0)
+        rule.warn_of_fitted(FIT[0])
 
 
 def test_samples_that_calibrate_do_not_judge() -> None:

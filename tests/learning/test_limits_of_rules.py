@@ -19,6 +19,7 @@ from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.evaluation import EvaluationWarning
 from mpcs_torch.functional import UnattainableLimitError
 from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit
+from mpcs_torch.learning.rule_limit import report_on
 
 SKIN = ConcernSpec(
     ["benign", "unclear", "malignant"],
@@ -143,7 +144,7 @@ def test_a_limit_of_a_group_of_classes_is_that_of_the_classes_as_one(of: str) ->
     wrong = ((decisions >= 0) & (decisions != of_new) & counts).sum() / counts.sum()
     assert 0.05 < wrong <= 0.1
     is_dangerous = SKIN.dangerous_pairs()[of_new, decisions] & (decisions >= 0) & (of_new >= 1)
-    errors = rule.evaluate(new, of_new).by_class["referable"]
+    errors = report_on(decisions, of_new, GROUPED).by_class["referable"]
     assert errors[:2] == (is_dangerous.sum(), (of_new >= 1).sum())
     with pytest.raises(ValueError, match="limits on single true classes, which hold at any class frequencies, but got"):
         DecisionRule(GROUPED, Limit(0.1, of=of), priors=[0.3, 0.3, 0.4])
@@ -315,16 +316,3 @@ def test_decisions_that_no_limit_counts_are_never_referred() -> None:
     with pytest.warns(AllReferredWarning):
         rule.fit(logits, target)
     assert set(rule(logits).tolist()) == {-1, 1}
-
-
-def test_the_report_is_also_that_of_the_priors_of_the_deployment() -> None:
-    generator = torch.Generator().manual_seed(0)
-    target = torch.randint(3, (3000,), generator=generator)
-    logits = 2 * torch.eye(3)[target] + torch.randn(3000, 3, generator=generator)
-    rule = DecisionRule(ConcernSpec(3, refer=0.4), calibration=None, priors=[0.1, 0.2, 0.7]).fit(logits, target)
-    new = logits + 1e-6  # rows that were not in the fit
-    decisions, report = rule(logits), rule.evaluate(new, target)
-    means = [(decisions[target == label] >= 0).double().mean().item() for label in range(3)]
-    assert report.at_priors["coverage"] == pytest.approx(0.1 * means[0] + 0.2 * means[1] + 0.7 * means[2])
-    assert report.at_priors["dangerous_rate"] < report.dangerous_rate, "of a rule that was made for these priors"
-    assert not DecisionRule(ConcernSpec(3), calibration=None).fit(logits, target).evaluate(new, target).at_priors

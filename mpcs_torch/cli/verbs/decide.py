@@ -150,7 +150,7 @@ def _guarantee(rule: "DecisionRule", cluster: str | None) -> str:
 
 RESTS_ON_PRIORS = (
     "Limits of true classes hold at any class frequencies, also where the priors are wrong, if these did not come from "
-    "the same rows; coverage and cost at the priors are only as right as the priors."
+    "the same rows; the other values are at the class frequencies of these rows."
 )
 
 
