@@ -1,11 +1,10 @@
 """Rank epochs by one metric, within limits on other metrics."""
 
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise
-from math import inf, isclose, isfinite, isnan
-from operator import le
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import pairwise
+from math import comb, inf, isclose, isfinite, isnan, nan
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mpcs_torch.errors import MpcsError, quoted, require
 from mpcs_torch.functional.inputs.confidence import LEVEL
@@ -21,6 +20,8 @@ class MissingMetricError(MpcsError, ValueError):
     """The values of an epoch lack a metric of the selection rule."""
 
 
+MAX_WHOLE = 2**53
+"""The magnitude up to which floats hold every whole number."""
 AS_GOOD = "epochs that may be as good"
 """The header of the last column in the table of `explain`, if a metric counts errors."""
 
@@ -70,15 +71,17 @@ class SelectionRule:
         object.__setattr__(self, "directions", resolved)
         if self.by not in resolved:
             raise ValueError(f"directions must say which way is better for {self.by!r}, but has {list(resolved)}.")
-        if without := ", ".join(name for name in self.within if name not in resolved):
+        without = ", ".join(name for name in self.within if name not in resolved)
+        if without:
             raise ValueError(f"within needs the direction of {without}, but directions has only {list(resolved)}.")
         for kind in ("within", "at_most", "at_least"):
             limits = {name: number(f"{kind} of {name}", limit) for name, limit in getattr(self, kind).items()}
-            is_valid = kind == "within" or not any(map(isnan, limits.values()))
-            require(is_valid, f"{kind} must not contain NaN", limits)
             object.__setattr__(self, kind, limits)
-        negative = {name: slack for name, slack in self.within.items() if not slack >= 0}
-        require(not negative, "within must contain distances >= 0", negative)
+            if kind == "within":
+                invalid = {name: slack for name, slack in limits.items() if not slack >= 0}
+                require(not invalid, "within must contain distances >= 0", invalid)
+            else:
+                require(not any(isnan(limit) for limit in limits.values()), f"{kind} must not contain NaN", limits)
         if self.ties not in ("first", "last", *resolved):
             names = f"'first', 'last' or a metric in directions, {list(resolved)}"
             raise ValueError(f"ties must be {names}, but got {quoted(self.ties)}.")
@@ -94,7 +97,8 @@ class SelectionRule:
         Raises:
             MissingMetricError: If ``values`` lacks a metric of the rule; the error message ends with ``remedy``.
         """
-        if missing := [name for name in self.metrics if name not in values]:
+        missing = [name for name in self.metrics if name not in values]
+        if missing:
             listed, given = ", ".join(missing), ", ".join(values) or "nothing"
             raise MissingMetricError(f"the rule needs the metric {listed}, but got {given}{remedy}.")
         return {name: values[name] for name in self.metrics}
@@ -104,13 +108,14 @@ class SelectionRule:
         best: dict[str, float] = {}
         for epoch in epochs:
             best = self.best_losses(best, epoch)
-        allowed = [(place, epoch) for place, epoch in enumerate(epochs) if self.keeps_limits(epoch, best)]
-        return [epoch for _, epoch in sorted(allowed, key=lambda pair: self.rank(pair[1], pair[0]))]
+        ranks = {place: self.rank(epoch, place) for place, epoch in enumerate(epochs) if self.keeps_limits(epoch, best)}
+        return [epochs[place] for place in sorted(ranks, key=lambda place: ranks[place])]
 
     def rank(self, epoch: Epoch, place: int) -> tuple[float, float, int]:
         """Return a sort key of ``epoch``, the one with the index ``place``; the best epoch has the lowest key."""
         tied = self.loss(epoch, self.ties) if self.ties in self.directions else 0.0
-        tied = tied if tied == tied else inf  # NaN has no order
+        if isnan(tied):  # which has no order
+            tied = inf
         return self.loss(epoch, self.by), tied, -place if self.ties == "last" else place
 
     def alone(self, name: str) -> "SelectionRule":
@@ -119,12 +124,17 @@ class SelectionRule:
 
     def picked_by_each(self, epochs: Sequence[E]) -> dict[str, E]:
         """Return, for each metric with a direction, the epoch that this metric alone would pick, without limits."""
-        return {name: ranking[0] for name in self.directions if (ranking := self.alone(name).ranking(epochs))}
+        rankings = {name: self.alone(name).ranking(epochs) for name in self.directions}
+        return {name: ranking[0] for name, ranking in rankings.items() if ranking}
 
     def best_losses(self, before: Mapping[str, float], epoch: Epoch) -> dict[str, float]:
         """Return ``before``, the lowest loss of each metric in ``within``, updated by ``epoch``; NaN is ignored."""
-        losses = {name: self.loss(epoch, name) for name in self.within}
-        return {**before, **{name: min(loss, before.get(name, loss)) for name, loss in losses.items() if loss == loss}}
+        best = dict(before)
+        for name in self.within:
+            loss = self.loss(epoch, name)
+            if not isnan(loss):
+                best[name] = min(loss, best.get(name, loss))
+        return best
 
     def loss(self, epoch: Epoch, name: str) -> float:
         """Return the value of the metric ``name`` in ``epoch``, negated if higher is better for this metric."""
@@ -132,14 +142,11 @@ class SelectionRule:
 
     def keeps_limits(self, epoch: Epoch, best: Mapping[str, float]) -> bool:
         """Return whether ``epoch`` is within all limits; ``best`` has the lowest loss of each metric in ``within``."""
+        bounds = [(self.loss(epoch, name), best.get(name, nan) + slack) for name, slack in self.within.items()]
+        bounds += [(epoch.values[name], limit) for name, limit in self.at_most.items()]
+        bounds += [(-epoch.values[name], -limit) for name, limit in self.at_least.items()]
         # Comparisons with NaN are false, so a NaN exceeds every limit.
-        near = [(self.loss(epoch, name), best.get(name, float("nan")) + slack) for name, slack in self.within.items()]
-        return (
-            epoch.values[self.by] == epoch.values[self.by]
-            and all(_is_at_most(loss, limit) for loss, limit in near)
-            and all(_is_at_most(epoch.values[name], limit) for name, limit in self.at_most.items())
-            and all(_is_at_most(-epoch.values[name], -limit) for name, limit in self.at_least.items())
-        )
+        return not isnan(epoch.values[self.by]) and all(_is_at_most(value, limit) for value, limit in bounds)
 
 
 def _is_at_most(value: float, limit: float) -> bool:
@@ -162,7 +169,8 @@ class Contender:
 
     def outranks(self, other: "Contender") -> bool:
         """Return whether this contender is better than ``other`` and stays within the limits at least as long."""
-        return self.rank < other.rank and all(map(le, self.losses, other.losses))
+        stays = all(loss <= of_other for loss, of_other in zip(self.losses, other.losses, strict=True))
+        return self.rank < other.rank and stays
 
 
 @dataclass(frozen=True)
@@ -209,7 +217,7 @@ class Contenders:
         # If other limits have become stricter, the pick may be worse than before; then waiting begins anew, too.
         is_change = added.pick != self.pick and loss != self.progress_loss
         is_progress = is_change and not self.progress_loss - self.min_delta <= loss < self.progress_loss
-        if is_progress or (added.pick is None and rule.loss(epoch, rule.by) == rule.loss(epoch, rule.by)):
+        if is_progress or (added.pick is None and not isnan(epoch.values[rule.by])):
             return replace(added, waited=0, progress_loss=loss, progress_number=epoch.number)
         waited = self.waited
         if epoch.number < self.last_number:  # the run went back to an earlier checkpoint: later epochs do not count
@@ -254,23 +262,20 @@ def whole_number(name: str, value: Any) -> int:
     """
     result = number(name, value)
     is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
-    is_exact = result.is_integer() and abs(result) <= 2**53
+    is_exact = result.is_integer() and abs(result) <= MAX_WHOLE
     require(is_exact and not is_bool, f"{name} must be a whole number", quoted(value))
     return int(result)
 
 
 def count_metrics(rule: SelectionRule, epochs: Sequence[Epoch]) -> list[str]:
     """Return the names of metrics that seem to count errors: lower is better, values are whole, and some exceed 1."""
-    columns = {name: [epoch.values[name] for epoch in epochs] for name in rule.directions}
-    finite = {name: [value for value in column if isfinite(value)] for name, column in columns.items()}
-    are_whole = {
-        name: all(value == int(value) and 0 <= value <= 2**53 for value in column) for name, column in finite.items()
-    }
-    return [
-        name
-        for name, direction in rule.directions.items()
-        if direction == "min" and are_whole[name] and max(finite[name], default=0) > 1
-    ]
+    names = []
+    for name, direction in rule.directions.items():
+        finite = [epoch.values[name] for epoch in epochs if isfinite(epoch.values[name])]
+        are_whole = all(value == int(value) and 0 <= value <= MAX_WHOLE for value in finite)
+        if direction == "min" and are_whole and max(finite, default=0) > 1:
+            names.append(name)
+    return names
 
 
 def count_interval(count: float) -> tuple[float, float]:
@@ -279,7 +284,8 @@ def count_interval(count: float) -> tuple[float, float]:
 
     if not isfinite(count):
         return count, count
-    return float(gammaincinv(count, LEVEL / 2)) if count else 0.0, float(gammainccinv(count + 1, LEVEL / 2))
+    low = float(gammaincinv(count, LEVEL / 2)) if count else 0.0
+    return low, float(gammainccinv(count + 1, LEVEL / 2))
 
 
 def as_good_as(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
@@ -291,15 +297,26 @@ def as_good_as(epochs: Sequence[E], name: str, pick: Epoch) -> list[E]:
     """
     from scipy.special import bdtr
 
-    pairs = [
-        (epoch, sorted((epoch.values[name], pick.values[name]))) for epoch in epochs if epoch.number != pick.number
-    ]
-    number = max(1, len(epochs) * (len(epochs) - 1) // 2)
-    return [
-        epoch
-        for epoch, (low, high) in pairs
-        if isfinite(low + high) and 2 * bdtr(low, int(low + high), 0.5) > LEVEL / number
-    ]
+    level = LEVEL / max(1, comb(len(epochs), 2))
+    count, found = pick.values[name], list[E]()
+    for epoch in epochs:
+        other = epoch.values[name]
+        if epoch.number == pick.number or not isfinite(count + other):
+            continue
+        # If both are equally good, each error is in either epoch with a probability of one half.
+        p_value = 2 * bdtr(min(count, other), int(count + other), 0.5)
+        if p_value > level:
+            found.append(epoch)
+    return found
+
+
+class _Pick(NamedTuple):
+    """An epoch, and who picks it, by which metric, of which epochs."""
+
+    picker: str
+    epoch: Epoch
+    by: str
+    candidates: Sequence[Epoch]
 
 
 def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None = None) -> Table:
@@ -310,35 +327,51 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
     is the best epoch with a checkpoint; if the rule picks another epoch, the table lists both.
     """
     ranking, counts = rule.ranking(epochs), count_metrics(rule, epochs)
-    picked = {"the rule": ranking[0]} if ranking else {}
-    if best is not None and picked and picked["the rule"] is not best:
-        picked = {"the rule (its checkpoint is gone)": ranking[0], "the rule, with a checkpoint": best}
-    reference = next(iter(picked.values()), None)
-    rivals = {**dict.fromkeys(picked, (rule.by, ranking)), **{name: (name, epochs) for name in rule.directions}}
-    picked |= rule.picked_by_each(epochs)
     names = list(dict.fromkeys(name for epoch in epochs for name in epoch.values))
+    picks, reference = list[_Pick](), None
+    if ranking:
+        reference = ranking[0]
+        is_gone = best is not None and best is not reference
+        picks.append(_Pick("the rule (its checkpoint is gone)" if is_gone else "the rule", reference, rule.by, ranking))
+        if best is not None and is_gone:
+            picks.append(_Pick("the rule, with a checkpoint", best, rule.by, ranking))
+    picks += [_Pick(name, epoch, name, epochs) for name, epoch in rule.picked_by_each(epochs).items()]
     rows = []
-    for picker, epoch in picked.items():
-        cells = {name: in_table(value) for name, value in epoch.values.items()}
-        for name in cells:
-            if reference is not None and reference is not epoch and name in reference.values:
-                cells[name] += f" ({epoch.values[name] - reference.values[name]:+.3g})"
-            if name in counts:
-                cells[name] += " [{:.3g}, {:.3g}]".format(*count_interval(epoch.values[name]))
-        by, candidates = rivals[picker]
-        ties = ""
-        if by in counts:
-            others = {other.number for other in as_good_as(candidates, by, epoch)}
-            ties = f"{_as_ranges(others)} ({len(others)} epochs)" if others else "none"
-        rows.append([picker, str(epoch.number), *(cells.get(name, "") for name in names), *([ties] if counts else [])])
+    for pick in picks:
+        cells = [_cell(pick.epoch, name, reference, is_count=name in counts) for name in names]
+        if counts:
+            cells.append(_ties(pick) if pick.by in counts else "")
+        rows.append([pick.picker, str(pick.epoch.number), *cells])
     return Table(["picked by", "epoch", *names, *([AS_GOOD] if counts else [])], rows)
 
 
-def _as_ranges(numbers: Collection[int]) -> str:
-    """Return ``numbers`` as text in ascending order, with three or more in a row as a range: ``1, 4 to 9``."""
-    by_run = groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0])
-    runs = [[number for _, number in run] for _, run in by_run]
-    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs)
+def _cell(epoch: Epoch, name: str, reference: Epoch | None, *, is_count: bool) -> str:
+    """Return a metric of ``epoch`` as text, with its difference from ``reference`` and, for a count, its interval."""
+    if name not in epoch.values:
+        return ""
+    value = epoch.values[name]
+    text = in_table(value)
+    if reference is not None and reference is not epoch and name in reference.values:
+        text += f" ({value - reference.values[name]:+.3g})"
+    if is_count:
+        low, high = count_interval(value)
+        text += f" [{low:.3g}, {high:.3g}]"
+    return text
+
+
+def _ties(pick: _Pick) -> str:
+    """Return the numbers of the epochs that may be as good, as text: ``1, 4 to 9 (7 epochs)``."""
+    numbers = sorted({epoch.number for epoch in as_good_as(pick.candidates, pick.by, pick.epoch)})
+    runs = list[list[int]]()
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    texts = list[str]()
+    for run in runs:
+        texts += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
+    return f"{', '.join(texts)} ({len(numbers)} epochs)" if numbers else "none"
 
 
 def warn_of_pick(epochs: int, by: str, where: str) -> list[EvaluationWarning]:
