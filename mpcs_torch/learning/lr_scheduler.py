@@ -1,7 +1,6 @@
 """`MPCSLR`, a scheduler that scales the learning rate with an evaluation score."""
 
 import warnings
-from collections.abc import Iterable, Sequence
 from math import inf, isfinite, isnan, nan
 from typing import Any, SupportsFloat
 
@@ -18,8 +17,8 @@ class RepeatedStepError(MpcsError, RuntimeError):
     """Accelerate would step a scheduler more than once for one score."""
 
 
-SETTINGS = ("power", "reference", "lowest", "highest", "smoothing", "warmup_steps", "sets_rates", "min_lrs")
-PROGRESS = ("score", "factor", "reason", "last_epoch", "_last_lr")
+SETTINGS = ("power", "reference", "lowest", "highest", "smoothing", "warmup_steps", "sets_rates")
+PROGRESS = ("score", "factor", "reason", "last_epoch")
 """The attributes in `MPCSLR.state_dict` besides the settings."""
 
 
@@ -45,7 +44,7 @@ class MPCSLR(ReduceLROnPlateau):
     r"""Scale the learning rate with an evaluation score for which lower is better, such as MPCS.
 
     .. math::
-        \eta = \max\bigl(\eta_0 \cdot f,\ \min(\eta_0, \eta_{\min})\bigr), \quad
+        \eta = \eta_0 \cdot f, \quad
         f = \min(1, \tfrac{n + 1}{w + 1}) \cdot \mathrm{clip}((s / s_0)^a, l, h)
 
     with the smoothed score :math:`s`, its reference :math:`s_0`, the power :math:`a`, the number :math:`n` of scheduler
@@ -58,8 +57,8 @@ class MPCSLR(ReduceLROnPlateau):
     anew for the same optimizer (skorch does so in every ``partial_fit``), or for an optimizer whose state is then
     loaded, continues with them. So an optimizer can have only one `MPCSLR`.
 
-    A score of 0 gives a rate of 0, and then nothing changes anymore. So set ``lowest`` or ``min_lr`` for scores that
-    can be 0, such as counts of errors; otherwise, this scheduler warns when it happens.
+    A score of 0 gives a rate of 0, and then nothing changes anymore. So set ``lowest`` for scores that can be 0,
+    such as counts of errors; otherwise, this scheduler warns when it happens.
 
     To scale a warmup or a cosine, set ``sets_rates=False``, and multiply by ``factor`` in a `LambdaLR`::
 
@@ -79,10 +78,7 @@ class MPCSLR(ReduceLROnPlateau):
         highest: h, the upper bound of the factor.
         smoothing: The weight of past scores in an exponential moving average, at least 0 (no smoothing) and below 1.
         warmup_steps: w; the warmup starts when the scheduler is created, before its first step.
-        min_lr: :math:`\eta_{\min} >= 0`, the lower bound of the learning rate: one number, or a list with one for each
-            parameter group, as in `ReduceLROnPlateau`. The bound never raises a rate above its base rate. With a list,
-            the bound of groups added later is 0.
-        sets_rates: Whether to set the learning rates. If not, only ``factor`` is computed, and ``min_lr`` must be 0.
+        sets_rates: Whether to set the learning rates. If not, only ``factor`` is computed.
         last_epoch: The number of steps that an earlier scheduler of this optimizer made, minus 1; -1 if there is none.
 
     Attributes:
@@ -128,7 +124,6 @@ class MPCSLR(ReduceLROnPlateau):
         highest: float = 1.0,
         smoothing: float = 0.0,
         warmup_steps: int = 0,
-        min_lr: float | Sequence[float] = 0.0,
         sets_rates: bool = True,
         last_epoch: int = -1,
     ) -> None:
@@ -143,10 +138,7 @@ class MPCSLR(ReduceLROnPlateau):
             raise TypeError(f"optimizer must be a torch Optimizer, but is {quoted(optimizer)}.")
         self.optimizer = optimizer  # first, because the parent sets `factor`, which is stored in it
         earlier_factor = optimizer.param_groups[0].get("last_factor")
-        limits = [float(limit) for limit in min_lr] if isinstance(min_lr, Sequence) else float(min_lr)
-        super().__init__(optimizer, min_lr=limits)
-        require(all(0 <= limit < inf for limit in self.min_lrs), "min_lr must be finite and >= 0", min_lr)
-        require(sets_rates or not any(self.min_lrs), "min_lr must be 0 with sets_rates=False", min_lr)
+        super().__init__(optimizer)
         self.power, self.smoothing = float(power), float(smoothing)
         self.lowest, self.highest = float(lowest), float(highest)
         self.warmup_steps, self.sets_rates = int(warmup_steps), bool(sets_rates)
@@ -154,7 +146,6 @@ class MPCSLR(ReduceLROnPlateau):
         self.score = self.score  # stored from now on, even if there is none yet
         self.last_epoch = last_epoch + 1
         self.reason = "no score yet"
-        self._is_first = not any("initial_lr" in group for group in optimizer.param_groups)
         for group in optimizer.param_groups:
             group.setdefault("initial_lr", _rate(group))
         self._is_continued = last_epoch > -1
@@ -233,29 +224,17 @@ class MPCSLR(ReduceLROnPlateau):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Restore the settings and progress that `state_dict` returned.
 
-        The learning rates belong to the state of the optimizer. If that was not loaded, and this is its first
-        scheduler, the saved rates are set, too. Groups that ``state_dict`` lacks keep their rates until the next step.
+        As with all torch schedulers, the learning rates belong to the state of the optimizer, which is loaded on its
+        own. The next step sets them.
 
         Raises:
-            ValueError: If the state is not from an `MPCSLR`, or has more parameter groups than the optimizer.
+            ValueError: If the state is not from an `MPCSLR`.
         """
-        names, groups = (*SETTINGS, *PROGRESS), self.optimizer.param_groups
+        names = (*SETTINGS, *PROGRESS)
         missing = [name for name in names if name not in state_dict]
         require(not missing, "state_dict must be that of an MPCSLR", f"one without {', '.join(missing)}")
-        rates, min_lrs = state_dict["_last_lr"], state_dict["min_lrs"]
-        if len(rates) > len(groups):
-            raise ValueError(
-                f"state_dict must have at most as many parameter groups as the optimizer, {len(groups)}, "
-                f"but has {len(rates)}."
-            )
-        # If the rates changed since this scheduler was made, the state of the optimizer was loaded.
-        was_loaded = not self._is_first or self.get_last_lr() != self._last_lr
-        min_lrs = [*min_lrs, *self.min_lrs[len(min_lrs) :]]
         for name in names:
             setattr(self, name, state_dict[name])
-        self.min_lrs = min_lrs
-        if self.sets_rates and not was_loaded:
-            _set_rates(groups, rates)
         self._has_set = False
 
     def _set_factor(self, factor: float) -> None:
@@ -265,13 +244,10 @@ class MPCSLR(ReduceLROnPlateau):
             factor *= warmup
             self.reason += f", warmup {warmup:g}"
         self.factor = factor
-        groups, bases = self.optimizer.param_groups, self.base_lrs
         # A new scheduler must not undo the warmup of another one.
         if self.sets_rates and (factor != 1 or self.score is not None):
-            later = [self.default_min_lr or 0.0] * (len(groups) - len(self.min_lrs))  # of groups that were added later
-            limits = [*self.min_lrs, *later]
-            rates = [max(base * factor, min(base, limit)) for base, limit in zip(bases, limits, strict=True)]
-            _set_rates(groups, rates)
+            for group, base in zip(self.optimizer.param_groups, self.base_lrs, strict=True):
+                _set_rate(group, base * factor)
         self._remember_rates()
 
     def _remember_rates(self) -> None:
@@ -296,7 +272,7 @@ class MPCSLR(ReduceLROnPlateau):
             self._warn(
                 "zero",
                 f"the score {self.score:g} sets the learning rate to 0: as long as it is 0, the model does not change, "
-                "and so the score does not recover. Pass lowest= or min_lr= to keep the rate above 0",
+                "and so the score does not recover. Pass lowest= to keep the rate above 0",
             )
 
     def _warn(self, cause: str, sentence: str) -> None:
@@ -319,10 +295,8 @@ def _rate(group: dict[str, Any]) -> float:
     return float(group["lr"])
 
 
-def _set_rates(groups: Iterable[dict[str, Any]], rates: Iterable[float]) -> None:
-    """Set the learning rates of ``groups`` to ``rates``. Groups beyond the length of ``rates`` keep their rates."""
-    for group, lr in zip(groups, rates, strict=False):
-        if isinstance(group["lr"], Tensor):
-            group["lr"].fill_(lr)
-        else:
-            group["lr"] = lr
+def _set_rate(group: dict[str, Any], rate: float) -> None:
+    if isinstance(group["lr"], Tensor):
+        group["lr"].fill_(rate)
+    else:
+        group["lr"] = rate
