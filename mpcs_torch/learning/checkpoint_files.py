@@ -12,7 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from io import BytesIO
-from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -54,6 +53,10 @@ class SavedEpoch(Epoch):
         """The number and the metric values of the epoch, to compare it with other epochs; NaN values are equal."""
         return self.number, *sorted((name, str(value + 0.0)) for name, value in self.values.items())
 
+    def without_file(self) -> "SavedEpoch":
+        """Return the epoch without its checkpoint."""
+        return replace(self, file=None, sha256="")
+
     def is_whole_in(self, folder: Path) -> bool:
         """Return whether the checkpoint file exists in ``folder`` and has the saved hash."""
         return self.file is not None and holds(folder / self.file, self.sha256)
@@ -79,26 +82,24 @@ class Manifest:
         path = folder / MANIFEST
         try:
             first, *lines = read_limited(path, MAX_BYTES).split(b"\n")[:-1] or [b""]
-            if lines and _is_unfinished(folder, _update(lines[-1], len(lines) + 1).epoch):
-                del lines[-1]
+            updates = [_update(line, number) for number, line in enumerate(lines, start=2)]
+            size = len(first) + 1 + sum(len(line) + 1 for line in lines)
+            if updates and _is_unfinished(folder, updates[-1].epoch):
+                updates.pop()
+                size -= len(lines[-1]) + 1
             plain = _parsed(first, 1)
             lacking = [name for name in ("rule", "settings", "epochs") if name not in plain]
             if lacking:
                 raise ValueError(f"its first line lacks {', '.join(lacking)}")
-            epochs: list[SavedEpoch] = []
-            garbage: list[SavedEpoch] = []
+            epochs, garbage = list[SavedEpoch](), list[SavedEpoch]()
             places: dict[object, int] = {}
-            first_updates = (Update(_saved_epoch(entry)) for entry in plain["epochs"])
-            for epoch, gone, again in chain(first_updates, map(_update, lines, count(2))):
-                place = len(epochs) if again is None else again
-                epochs += [epoch] if again is None else []
-                epochs[place] = epoch
-                places[epoch.file] = place
-                for file in gone:
+            for epoch, dropped in [*(Update(_saved_epoch(entry)) for entry in plain["epochs"]), *updates]:
+                places[epoch.file] = len(epochs)
+                epochs.append(epoch)
+                for file in dropped:
                     place = places.pop(file)
                     garbage.append(epochs[place])
-                    epochs[place] = replace(epochs[place], file=None, sha256="")
-            size = len(first) + 1 + sum(len(line) + 1 for line in lines)
+                    epochs[place] = epochs[place].without_file()
             return cls(dict(plain["rule"]), dict(plain["settings"]), epochs, garbage, size)
         except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise damaged(path, error) from None
@@ -124,17 +125,16 @@ class Update(NamedTuple):
     epoch: SavedEpoch
     dropped: Sequence[str] = ()
     """The names of the checkpoint files that this update no longer keeps."""
-    again: int | None = None
-    """The index of the epoch if this update saves its lost checkpoint again; None if the epoch is new."""
 
 
 def append(folder: Path, size: int, update: "Update", *, flush: bool) -> int:
     """Cut ``manifest.json`` to ``size`` bytes, append ``update`` as a line, and return the new size in bytes."""
-    epoch, dropped, again = update
-    plain = {"number": epoch.number, "values": epoch.values}
-    plain |= {} if epoch.file is None else {"file": epoch.file, "sha256": epoch.sha256}
-    plain |= {"dropped": dropped} if dropped else {}
-    plain |= {} if again is None else {"again": again}
+    epoch = update.epoch
+    plain: dict[str, Any] = {"number": epoch.number, "values": epoch.values}
+    if epoch.file is not None:
+        plain |= {"file": epoch.file, "sha256": epoch.sha256}
+    if update.dropped:
+        plain["dropped"] = update.dropped
     return append_text(folder / MANIFEST, size, json.dumps(plain) + "\n", flush=flush)
 
 
@@ -157,10 +157,8 @@ def _parsed(line: bytes, number: int) -> Any:
 
 def _update(line: bytes, number: int) -> "Update":
     plain = _parsed(line, number)
-    dropped, again = list(plain.pop("dropped", [])), plain.pop("again", None)
-    if again is not None and not (type(again) is int and again >= 0):
-        raise ValueError(f"again must be the place of an epoch, but is {quoted(again)}")
-    return Update(_saved_epoch(plain), dropped, again)
+    dropped = list(plain.pop("dropped", []))
+    return Update(_saved_epoch(plain), dropped)
 
 
 def _saved_epoch(plain: Any) -> SavedEpoch:

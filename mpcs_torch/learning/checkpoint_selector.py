@@ -2,12 +2,12 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, replace
 from errno import ENOENT
-from itertools import chain, count
 from math import inf
 from pathlib import Path
 from typing import Any, Self, SupportsFloat, SupportsIndex
@@ -123,9 +123,11 @@ class CheckpointSelector:
         require(not isinstance(keep_best_by, str), "keep_best_by must be a list of names", quoted(keep_best_by))
         require(0 <= min_delta < inf, "min_delta must be finite and at least 0", min_delta)
         require(not min_delta or patience is not None, "min_delta needs patience, and must otherwise be 0", min_delta)
-        if reserved := sorted({*ARGUMENTS_OF_UPDATE}.intersection(rule.metrics)):
+        reserved = [name for name in ARGUMENTS_OF_UPDATE if name in rule.metrics]
+        if reserved:
             raise ValueError(f"rule must name no metric {reserved[0]!r}, which is an argument of update.")
-        if unknown := [name for name in keep_best_by if name not in rule.directions]:
+        unknown = [name for name in keep_best_by if name not in rule.directions]
+        if unknown:
             raise ValueError(f"keep_best_by must name metrics with a direction, but {unknown[0]} has none.")
         self.folder = local_path(folder, "folder").absolute()
         self.rule, self.keep_best_by = rule, tuple(keep_best_by)
@@ -153,7 +155,7 @@ class CheckpointSelector:
                     "run continues the earlier one, from its states."
                 )
             raise FolderNotEmptyError(f"folder must be empty, but {self.folder} contains {content}")
-        self._load_epochs([])
+        self._load_epochs([], {})
         self._last_stamp: object = None
         """The `_stamp` of the manifest as this selector wrote it or continues it."""
         self._read_stamp: object = None
@@ -207,11 +209,8 @@ class CheckpointSelector:
     def best(self) -> SavedEpoch | None:
         """Return the best epoch that has a checkpoint; None if no such epoch is within the limits of the rule."""
         self._follow_disk()
-        # An epoch may be kept for another reason than the rule, such as keep_every.
-        kept = self._places_to_keep(self._keepers, len(self._epochs))
-        kept |= {place for place, epoch in enumerate(self._epochs) if self._is_nth(epoch)}
-        having = {id(self._epochs[place]) for place in kept - self._lost}
-        return next((epoch for epoch in self.rule.ranking(self._epochs) if id(epoch) in having), None)
+        kept = {id(self._epochs[place]) for place in self._kept}
+        return next((epoch for epoch in self.rule.ranking(self._epochs) if id(epoch) in kept), None)
 
     @property
     def best_path(self) -> Path | None:
@@ -251,8 +250,8 @@ class CheckpointSelector:
                 models, pass a function that gathers the whole state on every rank (``get_model_state_dict`` with
                 ``full_state_dict=True``).
             epoch: The epoch number, an integer of any library; it must be given. After a restart, an epoch that is
-                repeated with the same values is not recorded again, but is saved again if its checkpoint was lost. An
-                epoch that is repeated with other values is recorded as a further epoch with the same number.
+                repeated with the same values is not recorded again. If the values differ, or its checkpoint was lost,
+                it is recorded as a further epoch with the same number.
             **values: The metrics of the epoch by name, at least those of the rule: scalars of any library. If the rule
                 ranks by a metric or limits it, an epoch with NaN for this metric is never the best.
 
@@ -274,25 +273,26 @@ class CheckpointSelector:
         if not is_follower():
             self._prepare()
         self._has_updated = True
-        stamp, recorded = self._last_stamp, self._recorded.get(entry.key, [])
-        place = recorded[0] if recorded else len(self._epochs)
-        if recorded and place not in self._lost:
-            recorded.pop(0)
+        if self._recorded[entry.key]:
+            self._recorded[entry.key] -= 1
             return
-        keepers = self._replay(self._epochs, {place}) if recorded else [each.add(entry) for each in self._keepers]
-        kept = self._places_to_keep(keepers, len(self._epochs) + (not recorded))
-        is_kept = place in kept or self._is_nth(entry)
-        if recorded and not is_kept:
-            return
-        dropped = {at: old for at, old in self._files.items() if at not in kept and not self._is_nth(old)}
-        content = state() if is_kept and callable(state) and not isinstance(state, nn.Module) else state
+        stamp, place = self._last_stamp, len(self._epochs)
+        keepers = [each.add(entry) for each in self._keepers]
+        keep = {kept for each in keepers for kept in each.places_kept}
+        if self.keep_last:
+            keep.add(place)
+        is_kept = place in keep or self._is_nth(entry)
+        dropped = sorted(at for at in self._kept - keep if not self._is_nth(self._epochs[at]))
+        content = state
+        if is_kept and callable(state) and not isinstance(state, nn.Module):
+            content = state()
         self._is_writing = True
         if not is_follower():
             self._check_unchanged(stamp)  # state() may have called update
-            again = place if recorded else None
-            entry = self._write(entry, content, [str(old.file) for old in dropped.values()], again, is_kept=is_kept)
-        self._commit(entry, place, dropped, keepers)
-        self._garbage = checkpoint_files.delete_files(self.folder, self._garbage)
+            entry = self._write(entry, content, [str(self._epochs[at].file) for at in dropped], is_kept=is_kept)
+        self._commit(entry, dropped, keepers, is_kept=is_kept)
+        if not is_follower():
+            self._garbage = checkpoint_files.delete_files(self.folder, self._garbage)
         self._is_writing = False
 
     def check(self, state: object) -> None:
@@ -360,48 +360,32 @@ class CheckpointSelector:
     def _is_nth(self, epoch: SavedEpoch) -> bool:
         return bool(self.keep_every) and epoch.number % self.keep_every == 0
 
-    def _places_to_keep(self, keepers: Sequence[Contenders], epochs: int) -> set[int]:
-        """Return the indices of the epochs that ``keepers`` keep, and with ``keep_last``, that of the last epoch."""
-        return {*chain(*(each.places_kept for each in keepers)), *([epochs - 1] if self.keep_last else [])}
-
-    def _replay(self, epochs: Sequence[SavedEpoch], restored: set[int]) -> list[Contenders]:
-        """Return the `Contenders` among ``epochs``: first by the rule, then by each metric in ``keep_best_by``.
-
-        An epoch whose checkpoint is lost does not compete, unless its index is in ``restored``.
-        """
+    def _load_epochs(self, epochs: list[SavedEpoch], lost: Mapping[int, str]) -> None:
+        """Replace the recorded epochs; ``lost`` are names of missing or damaged files, by the indices of the epochs."""
+        self._epochs, self._lost_files = epochs, set(lost.values())
+        self._kept = {place for place, epoch in enumerate(epochs) if epoch.file is not None}
+        """The indices of the epochs that have a checkpoint."""
+        self._recorded = Counter(epoch.key for place, epoch in enumerate(epochs) if place not in lost)
+        """How often each `SavedEpoch.key` is recorded, less the times that this process has repeated it."""
         keepers = [Contenders(self.rule, self.top_k, self.keep_at_most, self.min_delta)]
         keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
         for place, epoch in enumerate(epochs):
-            competes = place not in self._lost or place in restored
-            keepers = [each.add(epoch, competes=competes) for each in keepers]
-        return keepers
-
-    def _load_epochs(self, epochs: list[SavedEpoch], lost: Sequence[int] = ()) -> None:
-        """Replace the recorded epochs; ``lost`` are the indices of epochs whose checkpoints are missing or damaged."""
-        self._epochs, self._lost = epochs, set(lost)
-        self._recorded: dict[object, list[int]] = {}
-        """For each `SavedEpoch.key`, the indices of the recorded epochs that this process has not repeated yet."""
-        for place, epoch in enumerate(epochs):
-            self._recorded.setdefault(epoch.key, []).append(place)
-        self._files = {place: epoch for place, epoch in enumerate(epochs) if epoch.file is not None}
-        self._keepers = [each.among(self._files) for each in self._replay(epochs, set())]
+            keepers = [each.add(epoch, competes=place not in lost) for each in keepers]
+        self._keepers = [each.among(self._kept) for each in keepers]
         """The `Contenders` of the rule, then those of each metric in ``keep_best_by``."""
 
-    def _commit(
-        self, entry: SavedEpoch, place: int, dropped: Mapping[int, SavedEpoch], keepers: list[Contenders]
-    ) -> None:
+    def _commit(self, entry: SavedEpoch, dropped: list[int], keepers: list[Contenders], *, is_kept: bool) -> None:
         """Update all attributes at once after a write to disk, so that an interrupt leaves no outdated attribute."""
-        epochs = [*self._epochs[:place], entry, *self._epochs[place + 1 :]]
-        for at, old in dropped.items():
-            epochs[at] = replace(old, file=None, sha256="")
-        files = {at: old for at, old in self._files.items() if at not in dropped}
-        files |= {} if entry.file is None else {place: entry}
-        updated = {"_epochs": epochs, "_files": files, "_keepers": keepers, "_lost": self._lost - {place}}
-        self.__dict__.update(updated, _garbage=[*self._garbage, *dropped.values()])
+        epochs = [*self._epochs, entry]
+        garbage = [*self._garbage, *(epochs[at] for at in dropped)]
+        for at in dropped:
+            epochs[at] = epochs[at].without_file()
+        kept = self._kept.difference(dropped)
+        if is_kept:
+            kept.add(len(self._epochs))
+        self.__dict__.update(_epochs=epochs, _kept=kept, _keepers=keepers, _garbage=garbage)
 
-    def _write(
-        self, entry: SavedEpoch, state: object, dropped: list[str], again: int | None, *, is_kept: bool
-    ) -> SavedEpoch:
+    def _write(self, entry: SavedEpoch, state: object, dropped: list[str], *, is_kept: bool) -> SavedEpoch:
         """Save ``state`` if ``is_kept``, and record an `Update`; return ``entry`` with the file name and the hash."""
         temporary, has_begun = None, False
         try:
@@ -415,7 +399,7 @@ class CheckpointSelector:
             if not self._size:
                 self._begin_manifest([])
             size, has_begun = self._size, True
-            self._size = checkpoint_files.append(self.folder, size, Update(entry, dropped, again), flush=self.flush)
+            self._size = checkpoint_files.append(self.folder, size, Update(entry, dropped), flush=self.flush)
             if temporary is not None:
                 rename(temporary, self.folder / str(entry.file), flush=self.flush)
         except BaseException as error:
@@ -433,9 +417,13 @@ class CheckpointSelector:
         return entry
 
     def _free_name(self, entry: SavedEpoch) -> str:
-        suffixes = chain([""], (f"-{n}" for n in count(2)))
-        names = (f"epoch-{entry.number:05}{suffix}.pt" for suffix in suffixes)
-        return next(name for name in names if not (self.folder / name).exists())
+        """Return a name for the checkpoint that no file has, and that the manifest does not list."""
+        stem = f"epoch-{entry.number:05}"
+        name, repeats = f"{stem}.pt", 1
+        while name in self._lost_files or (self.folder / name).exists():
+            repeats += 1
+            name = f"{stem}-{repeats}.pt"
+        return name
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in SETTINGS}
@@ -483,12 +471,12 @@ class CheckpointSelector:
             missing = [name for name in self.rule.metrics if name not in epoch.values]
             if missing:
                 raise ManifestError(f"{path} lacks {missing[0]} for epoch {quoted(epoch.number)}.")
-        epochs, lost = list(saved.epochs), []
+        epochs, lost = list(saved.epochs), dict[int, str]()
         for place, epoch in enumerate(epochs):
             if epoch.file is not None and not epoch.is_whole_in(self.folder):
                 warn(f"{self.folder / epoch.file} is missing or damaged: epoch {epoch.number} is lost", stacklevel=3)
-                epochs[place] = replace(epoch, file=None, sha256="")
-                lost.append(place)
+                epochs[place] = epoch.without_file()
+                lost[place] = epoch.file
         self._load_epochs(epochs, lost)
         names = {epoch.file for epoch in epochs}
         self._garbage = [each for each in saved.dropped if each.file not in names and each.is_whole_in(self.folder)]

@@ -230,8 +230,13 @@ def test_a_lost_best_checkpoint_is_reported_and_takes_no_place(tmp_path: Path) -
     assert resumed.load_best() == {"weight": torch.tensor(2)}
     update(resumed, 1, 0.1)
     assert resumed.load_best() == {"weight": torch.tensor(1)}
-    assert [epoch.number for epoch in resumed.epochs] == [1, 2]
-    assert checkpoints(tmp_path) == ["epoch-00001.pt"]
+    assert [epoch.number for epoch in resumed.epochs] == [1, 2, 1]
+    assert checkpoints(tmp_path) == ["epoch-00001-2.pt"]
+    with pytest.warns(UserWarning, match="epoch 1 is lost"):
+        resumed = CheckpointSelector(tmp_path, RULE, resume=True)
+    update(resumed, 1, 0.1)
+    assert len(resumed.epochs) == 3
+    assert resumed.load_best() == {"weight": torch.tensor(1)}
 
 
 def test_torch_failing_twice_is_one_oserror(tmp_path: Path) -> None:
