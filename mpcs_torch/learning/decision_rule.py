@@ -141,9 +141,6 @@ class DecisionRule(nn.Module):
         self.limits = tuple(limits) if isinstance(limits, list | tuple) else (limits,)
         for limit in self.limits:
             require(isinstance(limit, Limit), "limits must be of type Limit (Limit.parse reads text)", quoted(limit))
-        is_valid = len(self.limits) < 2 or not any(limit.is_budget for limit in self.limits)
-        rule = "limits must not combine a budget of referrals with other limits"
-        require(is_valid, rule, quoted(list(map(str, self.limits))))
         if priors is not None:
             priors = torch.as_tensor(priors, dtype=torch.float32)
             check_priors(priors, classes, name="priors")

@@ -1,6 +1,7 @@
 """The samples to fit a decision rule with, and the choice of the thresholds that guarantee its limits."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
@@ -45,8 +46,7 @@ def needs_path(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
 
 def _needs_steps(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
     """Return whether an error rate may fall as thresholds rise; if so, the thresholds to test need separate samples."""
-    is_budget = any(limit.is_budget for limit in limits)  # referrals only decrease, whichever answers are chosen
-    return any(limit.is_of_decided for limit in limits) or (bool(concern.answers) and not is_budget)
+    return bool(concern.answers) or any(limit.is_of_decided for limit in limits)
 
 
 def choose_thresholds(
@@ -59,88 +59,77 @@ def choose_thresholds(
     ``threshold_rows`` choose a step of this path.
     """
     counted = torch.stack([limit.counted(samples.target, samples.answers, concern) for limit in limits], dim=2)
-    all_rates, highest = _rates(limits, concern, samples, counted)
-    path = None
+    highest = [float(limit.losses(concern).max()) for limit in limits]
+    path, places = None, samples.risk[..., 0]
     if needs_path(limits, concern):
         path = _path(limits, highest, samples.risk[calibration_rows, 0], counted[calibration_rows, 0])
-    places = samples.risk[..., 0] if path is None else path.first_place(samples.risk)
+        places = path.first_place(samples.risk)
     places = torch.where(samples.risk.isfinite().all(dim=2), places, torch.inf)
-    fixes_steps = _needs_steps(limits, concern)
-    step_rows, most = (calibration_rows, MAX_STEPS) if fixes_steps else (threshold_rows, None)
-    ends = ends_of_steps(places[step_rows], rounding=1e-5, most=most)
-    decided_at = torch.bucketize(places, ends, right=True)  # an answer with infinite risk is never allowed
-    steps, clusters = len(ends), torch.arange(len(places)) if samples.clusters is None else samples.clusters
-    if limits[0].is_budget:  # begin with all samples decided, except those without an allowed answer
-        decided_at = steps - decided_at.amin(dim=1, keepdim=True)
-    times = len(set(clusters[threshold_rows].tolist())) / len(set(clusters[calibration_rows].tolist()))
-    calibration_rates, rates = [rate.at(calibration_rows) for rate in all_rates], list[LimitedRate]()
-    for rate, on_calibration in zip(all_rates, calibration_rates, strict=True):
-        _check_attainable(rate.at(threshold_rows), rate, is_split=len(threshold_rows) < len(samples.target))
-        bets = on_calibration.bets_for(decided_at[calibration_rows], steps, times)
-        rates.append(rate.at(threshold_rows)._replace(bets=bets))
-    if limits[0].is_budget:
-        return _within_budget(limits[0], rates, ends, decided_at[threshold_rows])
+    if _needs_steps(limits, concern):
+        ends = ends_of_steps(places[calibration_rows], rounding=1e-5, most=MAX_STEPS)
+    else:
+        ends = ends_of_steps(places[threshold_rows], rounding=1e-5)
+    steps, decided_at = len(ends), torch.bucketize(places, ends, right=True)  # infinite places are behind all steps
+    times = _units(samples, threshold_rows) / _units(samples, calibration_rows)
+    pilots, rates = list[LimitedRate](), list[LimitedRate]()
+    for rate in _rates(limits, highest, concern, samples, counted):
+        pilot, tested = rate.at(calibration_rows), rate.at(threshold_rows)
+        _check_attainable(tested, rate, is_split=len(threshold_rows) < len(samples.target))
+        bets = pilot.bets_for(decided_at[calibration_rows], steps, times)
+        pilots.append(pilot._replace(bets=bets))
+        rates.append(tested._replace(bets=bets))
     first = 0
     if any(limit.is_of_decided for limit in limits):
-        pilot = [each._replace(bets=rate.bets) for each, rate in zip(calibration_rates, rates, strict=True)]
-        first = first_step(pilot, decided_at[calibration_rows], steps, times=times)
+        first = first_step(pilots, decided_at[calibration_rows], steps, times=times)
     last = last_step(rates, decided_at[threshold_rows], steps, first=first)
     end = 0.0 if last < 0 else float(ends[last])
-    thresholds = torch.tensor([end]) if path is None or end in (0, torch.inf) else path.thresholds_at(end)
-    return thresholds.expand(len(limits))
+    if path is None or end in (0, torch.inf):
+        return torch.tensor([end]).expand(len(limits))
+    return path.thresholds_at(end)
 
 
-def _within_budget(limit: Limit, rates: list[LimitedRate], ends: Tensor, referred_at: Tensor) -> Tensor:
-    steps = len(ends)
-    last = last_step(rates, referred_at, steps)
-    if last < 0:
-        raise ValueError(
-            f"the limit '{limit}' cannot be met: for too many samples, a referral costs less than a decision. "
-            "Raise the limit, or the cost of a referral (refer) in the concern."
-        )
-    return ends[[steps - 1 - last]]
+def _units(samples: FitSamples, rows: Tensor) -> int:
+    """Return the number of clusters among the samples ``rows``, or without clusters, of samples."""
+    return len(rows) if samples.clusters is None else len(set(samples.clusters[rows].tolist()))
 
 
 def _rates(
-    limits: Sequence[Limit], concern: ConcernSpec, samples: FitSamples, counted: Tensor
-) -> tuple[list[LimitedRate], list[float]]:
-    """Return the rates to test, one per limit (if it has ``by``, one per group), and the highest loss of each limit."""
-    rates, highest_losses = list[LimitedRate](), list[float]()
-    for limit, is_counted in zip(limits, counted.unbind(dim=2), strict=True):
-        losses, answers = limit.losses(concern), samples.answers
-        if limit.is_budget:
-            losses, answers = torch.ones_like(losses), answers[:, :1]
-        highest = float(losses.max())
-        highest_losses.append(highest)
-        names, codes = (["all"], torch.zeros_like(samples.target)) if limit.by is None else samples.groups[limit.by]
+    limits: Sequence[Limit], highest: Sequence[float], concern: ConcernSpec, samples: FitSamples, counted: Tensor
+) -> list[LimitedRate]:
+    """Return the rates to test, one per limit, or per group of its ``by``; losses are divided by the highest."""
+    rates = []
+    for number, limit in enumerate(limits):
+        names, codes = ["all"], torch.zeros_like(samples.target)
+        if limit.by is not None:
+            names, codes = samples.groups[limit.by]
         for code, name in enumerate(names):
-            rates.append(
-                LimitedRate(
-                    f"the limit '{limit}'" + ("" if limit.by is None else f", {limit.by} {name}"),
-                    limit.at_most / highest,
-                    limit.confidence,
-                    losses[samples.target[:, None], answers] / highest,
-                    is_counted[:, : answers.shape[1]] & (codes == code)[:, None],
-                    limit.is_of_decided,
-                    samples.clusters,
-                    unit=limit.unit if samples.clusters is None else f"clusters with {limit.unit}",
-                    scale=highest,
-                    per_cluster=limit.per == CLUSTER,
-                    weights=samples.weights,
-                ).over_all()
+            group = "" if limit.by is None else f", {limit.by} {name}"
+            rate = LimitedRate(
+                f"the limit '{limit}'{group}",
+                limit.at_most / highest[number],
+                limit.confidence,
+                limit.losses(concern)[samples.target.unsqueeze(1), samples.answers] / highest[number],
+                counted[..., number] & (codes == code).unsqueeze(1),
+                limit.is_of_decided,
+                samples.clusters,
+                unit=limit.unit if samples.clusters is None else f"clusters with {limit.unit}",
+                scale=highest[number],
+                per_cluster=limit.per == CLUSTER,
+                weights=samples.weights,
             )
-    return rates, highest_losses
+            rates.append(rate.over_all())
+    return rates
 
 
-def _path(limits: Sequence[Limit], highest_losses: Sequence[float], risk: Tensor, counted: Tensor) -> RiskPath:
-    shares = counted.double().mean(dim=0).clamp(min=1e-9).tolist()
-    used_at = [
-        limit.at_most / highest * (1.0 if limit.is_of_decided else share)
-        for limit, highest, share in zip(limits, highest_losses, shares, strict=True)
-    ]
+def _path(limits: Sequence[Limit], highest: Sequence[float], risk: Tensor, counted: Tensor) -> RiskPath:
+    """Return the path for the risks (N, J) of the cheapest answers of samples, of which each limit counts some."""
     of_decided = [limit.is_of_decided for limit in limits]
+    at_most = torch.tensor([limit.at_most for limit in limits], dtype=torch.float64)
+    scaled = at_most / torch.tensor(highest, dtype=torch.float64)
+    shares = counted.double().mean(dim=0).clamp(min=1e-9)
+    used_at = torch.where(torch.tensor(of_decided), scaled, scaled * shares)
     path_risk = torch.where(counted | ~torch.tensor(of_decided), risk, torch.inf)
-    return RiskPath(path_risk, torch.tensor(used_at, dtype=torch.float64), of_decided)
+    return RiskPath(path_risk, used_at, of_decided)
 
 
 def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: bool) -> None:
@@ -148,16 +137,18 @@ def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: boo
     try:
         rate.check_attainable(all_rows)
     except UnattainableLimitError as error:
-        name, limit, units, lowest, needed, *words = error.args
-        needed = total_units(needed) if is_split else needed
-        raise UnattainableLimitError(name, limit, units, lowest, needed, *words) from None
+        if not is_split:
+            raise
+        raise replace(error, needed=total_units(error.needed)) from None
 
 
 def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrates: bool) -> tuple[Tensor, Tensor]:
     """Validate and return logits (N, C), finite if ``calibrates``, and labels (N,); 16-bit logits become float32."""
     require(preds.ndim == 2, "preds must have shape (N, C)", tuple(preds.shape))
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
-    raise_first([*samples.find_faults(), *([not_finite(samples.scores)] if calibrates else [])])
+    raise_first(samples.find_faults())
+    if calibrates:
+        raise_first([not_finite(samples.scores)])
     if not len(preds):
         raise ValueError("preds must have at least one sample, but is empty.")
     return samples.wide(), samples.labels.target

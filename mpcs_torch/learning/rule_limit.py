@@ -16,7 +16,7 @@ from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT, check_confidence
 from mpcs_torch.tables import Table, in_table
 
-SAMPLES, DECIDED, REFERRALS = "samples", "decided", "referrals"
+SAMPLES, DECIDED = "samples", "decided"
 SAMPLE, CLUSTER = "sample", "cluster"
 TEXT = re.compile(
     r"(?P<errors>\S.*?)\s*<=\s*(?P<at_most>[^\s%]+)(?P<percent>\s*%)?(?:\s+of\s+(?P<of>.+?))?"
@@ -35,8 +35,7 @@ class Limit:
     Args:
         at_most: The upper bound of the error rate, above 0 and below 1. With ``errors="cost"``: of the mean cost.
         errors: The errors that count: ``"dangerous"`` (`ConcernSpec.dangerous_pairs`), ``"any"``, or pairs of class
-            names (true class, wrong class). With ``"cost"``, the limit is on the mean cost. With ``"referrals"``, it is
-            on the share of samples to refer; samples with the highest risk are referred first.
+            names (true class, wrong class). With ``"cost"``, the limit is on the mean cost.
         of: The samples that count. ``"samples"``: all. The name of a class, or of a group of classes
             (`ConcernSpec.class_groups`): samples that truly belong to it. ``"decided"``: samples that are not referred.
             ``"decided NAME"``: samples decided as the class or group NAME.
@@ -77,10 +76,9 @@ class Limit:
         require(are_texts, "of and by must be text", f"{quoted(self.of)} and {quoted(self.by)}")
         require(self.per in (SAMPLE, CLUSTER), f"per must be {SAMPLE!r} or {CLUSTER!r}", quoted(self.per))
         require(errors == "cost" or at_most < 1, "at_most must be below 1, a share of samples", at_most)
-        is_known = not isinstance(errors, str) or errors in ("dangerous", "any", "cost", REFERRALS)
-        rule = f"errors must be 'dangerous', 'any', 'cost', {REFERRALS!r} or pairs of class names"
+        is_known = not isinstance(errors, str) or errors in ("dangerous", "any", "cost")
+        rule = "errors must be 'dangerous', 'any', 'cost' or pairs of class names"
         require(is_known, rule, quoted(errors))
-        require(not self.is_budget or self.of == SAMPLES, f"of must be {SAMPLES!r} for {REFERRALS}", quoted(self.of))
         if confidence is not None:
             check_confidence(confidence)
         if errors == "cost" and confidence is not None:
@@ -128,11 +126,6 @@ class Limit:
             raise ValueError(f"limit {quoted(text)}: {error}") from None
 
     @property
-    def is_budget(self) -> bool:
-        """Whether the limit is a maximum share of referrals (a budget) instead of an upper bound on errors."""
-        return self.errors == REFERRALS
-
-    @property
     def is_of_decided(self) -> bool:
         """Whether only decided samples count in the rate."""
         return self.of == DECIDED or self.of.startswith(f"{DECIDED} ")
@@ -169,8 +162,7 @@ class Limit:
     def losses(self, concern: ConcernSpec) -> Tensor:
         """Return the loss of each decision (column) for each true class (row): (C, C + A), float64.
 
-        Columns are C classes and A coarse answers. A loss is 0 if the limit does not count such samples. For a limit on
-        referrals, losses are those of dangerous errors.
+        Columns are C classes and A coarse answers. A loss is 0 if the limit does not count such samples.
         """
         classes = list(concern.classes)
         pairs = torch.zeros(len(classes), len(classes), dtype=torch.float64)

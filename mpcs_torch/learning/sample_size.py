@@ -13,7 +13,7 @@ from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.limits import BETS, ENOUGH, LimitedRate
 from mpcs_torch.functional.inputs.confidence import check_confidence
 from mpcs_torch.learning.rule_fit import calibration_units, total_units
-from mpcs_torch.learning.rule_limit import CLUSTER, REFERRALS, SAMPLES, Limit
+from mpcs_torch.learning.rule_limit import CLUSTER, SAMPLES, Limit
 
 Array = NDArray[np.float64]
 START, MAX_SAMPLES = 2**10, 2**17
@@ -83,7 +83,7 @@ def plan_limit(
     pass other tests first, so its chance is lower. So is the chance of a limit ``by`` a column: each group must pass.
 
     Args:
-        limit: The limit, with a confidence. It must not be on referrals.
+        limit: The limit, with a confidence.
         expected: p, the error rate of the model among the counted samples, at least 0 and below the limit. If some
             samples may be referred, p is the rate among the other samples.
         chance: The required chance that the test passes, above 0 and below 1.
@@ -191,7 +191,6 @@ def _chance(chances: Array, judging: int, share: float) -> float:
 
 
 def _check(limit: Limit, expected: float, chance: float, share: float, sizes: Tensor, shared: float) -> None:
-    require(limit.errors != REFERRALS, "limit must be on a rate of errors", f"'{limit}'")
     require(limit.confidence is not None, "limit must have a confidence", f"'{limit}'")
     below = f"below the limit {limit.at_most:g} (with more errors, samples must be referred: use the rate of the rest)"
     require(0 <= expected < limit.at_most, f"expected must be at least 0 and {below}", expected)

@@ -350,7 +350,7 @@ class DriftMonitor(Monitor):
 
 
 def _checked_limits(limits: list[Limit]) -> list[Limit]:
-    are_limits = limits and all(isinstance(limit, Limit) and not limit.is_budget for limit in limits)
+    are_limits = limits and all(isinstance(limit, Limit) for limit in limits)
     require(are_limits, "limits must be one or more Limits of errors or costs", quoted(limits))
     by_cluster = next((str(limit) for limit in limits if limit.per == CLUSTER), None)
     rule = "limits must be per sample: where that of the rule is per cluster, give another one (`--limit`)"

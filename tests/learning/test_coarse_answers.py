@@ -135,28 +135,3 @@ def test_answers_need_the_cost_of_a_referral_and_names_without_or() -> None:
         ConcernSpec(NAMES, answers={"red or off": 0.1})
     with pytest.raises(ConcernError, match="answers: must not be given if a class name contains ' or '"):
         ConcernSpec(["a or b", "a", "b"], refer=1, answers={"a or b": 0.1})
-
-
-@pytest.mark.slow
-def test_a_budget_of_referrals_is_kept_and_spent_on_the_riskiest() -> None:
-    spec, above, spent = ConcernSpec(8), 0, 0.0
-    new, _ = drawn(40_000, -1)
-    for seed in range(40):
-        rule = DecisionRule(spec, Limit(0.1, "referrals"), seed=seed).fit(*drawn(1000, seed))
-        share = (rule(new) < 0).double().mean().item()
-        above, spent = above + (share > 0.1), spent + share / 40
-    assert above <= 6
-    assert spent > 0.07
-    assessed = rule.assess(new)
-    assert assessed.risk[assessed.decision < 0].min() >= assessed.risk[assessed.decision >= 0].max()
-
-
-def test_a_budget_stands_alone_and_must_be_attainable() -> None:
-    with pytest.raises(ValueError, match="limits must not combine a budget of referrals with other limits"):
-        DecisionRule(LIGHTS, [Limit(0.1, "referrals"), Limit(0.1)])
-    with pytest.raises(ValueError, match="of must be 'samples' for referrals, but got 'decided'"):
-        Limit(0.1, "referrals", of="decided")
-    logits, target = drawn(500, 0)
-    cheap = ConcernSpec(8, refer=0.01)
-    with pytest.raises(ValueError, match="cannot be met: for too many samples, a referral costs less"):
-        DecisionRule(cheap, Limit(0.1, "referrals")).fit(logits, target)

@@ -240,7 +240,7 @@ def test_words_that_are_no_limit_are_refused() -> None:
         "dangerous < 0.1": "must read like 'dangerous <= 0.01 of malignant by site with confidence 0.95'",
         "dangerous <= much": "could not convert string to float: 'much'",
         "dangerous <= 150 %": "at_most must be below 1, a share of samples, but got 1.5",
-        "bad <= 0.1": "errors must be 'dangerous', 'any', 'cost', 'referrals' or pairs of class names, but got 'bad'",
+        "bad <= 0.1": "errors must be 'dangerous', 'any', 'cost' or pairs of class names, but got 'bad'",
         "a->b->c <= 0.1": "errors must be pairs like red->green, separated by commas",
         "any <= 0.1 of decided in expectation": "confidence must be given for a limit of decided",
     }.items():

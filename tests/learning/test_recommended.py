@@ -354,8 +354,8 @@ def test_errors_name_the_argument() -> None:
     for wrong in (0.005, "dangerous <= 0.1", [0.1], None):
         with pytest.raises(ValueError, match="refer must be a bool, a Limit or several of them, but got"):
             recommended(LIGHTS, refer=wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="limits must not combine a budget of referrals with other limits"):
-        recommended(LIGHTS, refer=[Limit(0.1), Limit(0.2, "referrals")])
+    with pytest.raises(ValueError, match="of must be one of"):
+        recommended(LIGHTS, refer=[Limit(0.1), Limit(0.2, of="blue")])
     with pytest.raises(ValueError, match=r"max_accuracy_loss must be from 0 to 1, but got 2\."):
         recommended(LIGHTS, max_accuracy_loss=2)
     assert not recommended(replace(LIGHTS, refer=0.3)).limits

@@ -132,7 +132,6 @@ def test_plans_say_what_to_collect() -> None:
 @pytest.mark.parametrize(
     ("limit", "expected", "arguments", "said"),
     [
-        (Limit(0.5, "referrals"), 0.1, {}, "limit must be on a rate of errors, but got 'referrals <= 0.5 of"),
         (Limit(0.5, "cost", confidence=None), 0.1, {}, "limit must have a confidence, but got 'cost <= 0.5 of"),
         (
             OF_CLASS,

@@ -244,7 +244,7 @@ def test_arguments_that_break_their_rules_are_refused() -> None:
     other.update(torch.tensor([0]), torch.tensor([0]))
     wrong: list[tuple[str, dict[str, Any]]] = [
         ("limits must be one or more Limits", {"limits": []}),
-        ("limits must be one or more Limits", {"limits": Limit(0.1, "referrals")}),
+        ("limits must be one or more Limits", {"limits": "any <= 0.1"}),
         ("limits must be per sample: where that of the rule is per cluster", {"limits": Limit(0.1, per="cluster")}),
         ("groups must name those of the column 'site'", {"limits": Limit(0.1, by="site")}),
         ("confidence must be above 0 and below 1", {"limits": Limit(0.1), "confidence": 1.0}),

@@ -115,7 +115,7 @@ def _begin(
     from mpcs_torch.learning import Limit
     from mpcs_torch.monitoring.watch import Settings, Watch, names_of_groups
 
-    texts = given or [str(limit) for limit in loaded.limits if not limit.is_budget]
+    texts = given or [str(limit) for limit in loaded.limits]
     if not texts:
         raise typer.BadParameter("the rule has no limit: give one", param_hint="--limit")
     with options.refused_values(option="--limit"):
