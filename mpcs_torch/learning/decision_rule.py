@@ -144,13 +144,9 @@ class DecisionRule(nn.Module):
         if priors is not None:
             priors = torch.as_tensor(priors, dtype=torch.float32)
             check_priors(priors, classes, name="priors")
-            marginal = [
-                str(each)
-                for each in self.limits
-                if not each.is_of_true_class or len(each.limited_classes(concern) or ()) > 1
-            ]
+            others = [str(limit) for limit in self.limits if not limit.is_of_one_class(concern)]
             rule = "priors must only be given with limits on single true classes, which hold at any class frequencies"
-            require(not marginal, rule, quoted(marginal))
+            require(not others, rule, quoted(others))
         self.concern, self.calibration_method, self.priors, self.seed = concern, calibration, priors, seed
         self.calibration: nn.Module = nn.Identity()
         if calibration is not None:
@@ -163,17 +159,17 @@ class DecisionRule(nn.Module):
         """The hashes of the logit rows used in `fit`, to detect these rows in later data."""
         costs = concern.costs()
         self.highest_cost = float(costs.max())
-        scaled = list[Tensor]()
-        for limit in self.limits:
-            losses = limit.losses(concern)
-            highest = float(losses.max())
+        losses = torch.zeros(len(self.limits), classes, classes + len(concern.answers))
+        for number, limit in enumerate(self.limits):
+            loss = limit.losses(concern)
+            highest = float(loss.max())
             if limit.at_most >= highest:
                 rule = f"limits must be below the highest possible loss, but that of '{limit}' is {highest:g}"
                 raise ValueError(f"{rule}: no decision can exceed the limit.")
-            scaled.append(losses / highest)
+            losses[number] = loss / highest
         self.register_buffer("costs", (costs / costs.max()).float())
         self.register_buffer("dangerous", concern.dangerous_pairs().float())
-        self.register_buffer("losses", torch.stack(scaled).float() if scaled else torch.zeros(0, classes, 1))
+        self.register_buffer("losses", losses)
         self.register_buffer("prior_ratio", torch.ones(classes))
         # A rule with a limit refers every sample until it is fitted.
         self.register_buffer("thresholds", torch.full((len(self.limits),), -torch.inf))
@@ -200,22 +196,25 @@ class DecisionRule(nn.Module):
         (answers, is_worth), probs = self._choices(preds)
         best = answers.amin(dim=1, keepdim=True)  # coarse answers have higher indices than classes
         is_best = answers == best
-        is_allowed, reason = is_worth, torch.where((is_worth & is_best).any(dim=1), IS_DECIDED, IS_CHEAPER)
+        is_allowed = is_worth
+        reason = torch.where((is_worth & is_best).any(dim=1), IS_DECIDED, IS_CHEAPER)
         for number in range(len(self.limits)):
             losses, threshold = self.losses[number], self.thresholds[number]
             is_harmless = (losses.amax(dim=0) == 0)[answers] & (threshold >= 0)
             is_below = (self._expected(probs, losses, answers) < threshold) | is_harmless
             is_too_high = (is_best & ~is_below).any(dim=1) & (reason == IS_DECIDED)
-            is_allowed, reason = is_allowed & is_below, torch.where(is_too_high, IS_LIMITED + number, reason)
-        first = is_allowed.int().argmax(dim=1, keepdim=True)  # the cheapest
-        decision = torch.where(is_allowed.any(dim=1), answers.gather(1, first).squeeze(1), REFERRED)
-        best = best.squeeze(1)
-        reason = torch.where((reason == IS_DECIDED) & (decision != best), IS_CHEAPER, reason)
-        risk = self._expected(probs, self.dangerous, best.unsqueeze(1)).squeeze(1)
+            is_allowed = is_allowed & is_below
+            reason = torch.where(is_too_high, IS_LIMITED + number, reason)
+        cheapest_allowed = answers.gather(1, is_allowed.int().argmax(dim=1, keepdim=True)).squeeze(1)
+        decision = torch.where(is_allowed.any(dim=1), cheapest_allowed, REFERRED)
+        best_class = best.squeeze(1)
+        reason = torch.where((reason == IS_DECIDED) & (decision != best_class), IS_CHEAPER, reason)
+        risk = self._expected(probs, self.dangerous, best).squeeze(1)
         is_sound = risk.isfinite()
-        decision, reason = torch.where(is_sound, decision, REFERRED), torch.where(is_sound, reason, IS_UNSOUND)
-        cost = self._expected(probs, self.costs, best.unsqueeze(1)).squeeze(1) * self.highest_cost
-        return Assessment(decision, best, risk, cost, reason)
+        decision = torch.where(is_sound, decision, REFERRED)
+        reason = torch.where(is_sound, reason, IS_UNSOUND)
+        cost = self._expected(probs, self.costs, best).squeeze(1) * self.highest_cost
+        return Assessment(decision, best_class, risk, cost, reason)
 
     def _choices(self, preds: Tensor) -> tuple[Choices, Tensor]:
         """Return, for logits ``preds`` (N, C), the candidate decisions, cheapest first, and probabilities (N, C)."""
@@ -271,12 +270,11 @@ class DecisionRule(nn.Module):
             raise ValueError(f"groups must have the columns of the limits, {quoted(sorted(columns))}, but lacks some.")
         cluster_codes = None if clusters is None else group_codes("clusters", clusters, len(target)).codes
         weights = None if weights is None else row_weights(weights, len(target))
-        per_cluster = next((str(limit) for limit in self.limits if limit.per == CLUSTER), None)
-        require(
-            per_cluster is None or clusters is not None, "clusters must be given for limits per cluster", per_cluster
-        )
-        before, was_fitted = {name: value.clone() for name, value in self.state_dict().items()}, self.is_fitted
-        self.is_fitted = True
+        per_cluster = [str(limit) for limit in self.limits if limit.per == CLUSTER]
+        is_valid = not per_cluster or clusters is not None
+        require(is_valid, "clusters must be given for limits per cluster", ", ".join(per_cluster))
+        before = {name: value.clone() for name, value in self.state_dict().items()}
+        was_fitted, self.is_fitted = self.is_fitted, True
         try:
             self._fit(preds, target, codes, cluster_codes, weights)
         except BaseException:
@@ -302,8 +300,10 @@ class DecisionRule(nn.Module):
         clusters: Tensor | None,
         weights: Tensor | None,
     ) -> None:
-        clusters = torch.arange(len(target)) if clusters is None and weights is not None else clusters
-        calibration_rows, threshold_rows = self._split(target, clusters)
+        if clusters is None and weights is not None:
+            clusters = torch.arange(len(target))
+        calibration_rows, threshold_rows = self._split(len(target), clusters)
+        is_split = len(threshold_rows) < len(target)
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
             self.calibration.fit(preds[calibration_rows].log_softmax(dim=1), target[calibration_rows])
         if self.priors is not None:
@@ -314,27 +314,26 @@ class DecisionRule(nn.Module):
             risk = torch.stack([self._expected(probs, losses, answers) for losses in self.losses], dim=2)
             risk = torch.where(is_worth.unsqueeze(2), risk, torch.inf).cpu().double()
             samples = FitSamples(target.cpu(), answers.cpu(), risk, groups, clusters, weights)
-            rows = calibration_rows.cpu(), threshold_rows.cpu()
-            self.thresholds.copy_(choose_thresholds(self.limits, self.concern, samples, *rows).to(self.thresholds))
-        is_split = len(threshold_rows) < len(target)
-        calibrated_by = len(calibration_rows) if is_split or self.calibration_method else 0
+            thresholds = choose_thresholds(self.limits, self.concern, samples, calibration_rows, threshold_rows)
+            self.thresholds.copy_(thresholds)
         report = report_on(
             self(preds[threshold_rows]),
             target[threshold_rows],
             self.concern,
             is_clustered=clusters is not None,
-            weights=None if weights is None else weights[threshold_rows.cpu()],
+            weights=None if weights is None else weights[threshold_rows],
         )
-        self.report = report._replace(calibrated_by=calibrated_by, seed=self.seed if is_split else None)
+        if is_split or self.calibration_method is not None:
+            report = report._replace(calibrated_by=len(calibration_rows))
+        self.report = report._replace(seed=self.seed if is_split else None)
 
-    def _split(self, target: Tensor, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _split(self, samples: int, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return the rows for the calibration and those for the thresholds; all rows for both if no split is needed."""
-        units = torch.arange(len(target), device=target.device) if clusters is None else clusters.to(target.device)
-        needs_split = self.calibration_method is not None or self.priors is not None or clusters is not None
-        if not self.limits or not (needs_split or needs_path(self.limits, self.concern)):
-            every = torch.arange(len(target), device=target.device)
-            return every, every
-        is_calibration = draw_calibration_units(int(units.max()) + 1, self.seed).to(target.device)[units]
+        units = torch.arange(samples) if clusters is None else clusters
+        is_fitted_twice = self.calibration_method is not None or self.priors is not None or clusters is not None
+        if not self.limits or not (is_fitted_twice or needs_path(self.limits, self.concern)):
+            return torch.arange(samples), torch.arange(samples)
+        is_calibration = draw_calibration_units(int(units.max()) + 1, self.seed)[units]
         return is_calibration.nonzero().squeeze(1), (~is_calibration).nonzero().squeeze(1)
 
     def _warn_if_unfitted(self) -> None:
@@ -403,7 +402,8 @@ class DecisionRule(nn.Module):
     @classmethod
     def _restored(cls, content: dict[str, Any]) -> Self:
         classes, state, report = content["concern"]["classes"], content["state"], content["report"]
-        check_whole_tensors([*state.values(), *content["settings"].values()])
+        check_whole_tensors([*state.values(), *content["settings"].values(), content["known_rows"]])
+        # A small file must not ask for large matrices.
         if not isinstance(classes, list) or len(state["costs"]) != len(classes):
             raise ValueError("costs must have a row for each class")
         limits = [Limit(**limit) for limit in content["limits"]]
@@ -412,17 +412,15 @@ class DecisionRule(nn.Module):
         rule = cls(ConcernSpec(**content["concern"]), limits, **content["settings"])
         computed = {name: rule.get_buffer(name).clone() for name in ("costs", "dangerous", "losses")}
         rule.load_state_dict(state)
-        unlike = [name for name, value in computed.items() if not torch.equal(rule.get_buffer(name), value)]
-        if unlike:
-            raise ValueError(f"{unlike[0]} must be those of the concern")
+        for name, value in rule.state_dict().items():
+            if name in computed and not torch.equal(value, computed[name]):
+                raise ValueError(f"{name} must be those of the concern")
+            if name != "thresholds" and not value.isfinite().all():
+                raise ValueError(f"{name} must be finite")
         is_extreme = rule.thresholds.abs() == torch.inf  # refers every sample, or none
         if not (is_extreme | ((rule.thresholds >= 0) & (rule.thresholds <= 1))).all():
             raise ValueError("thresholds must be from 0 to 1, -inf or inf")
-        others = {name: value for name, value in rule.state_dict().items() if name != "thresholds"}
-        infinite = [name for name, value in others.items() if not value.isfinite().all()]
-        if infinite:
-            raise ValueError(f"{infinite[0]} must be finite")
-        check_whole_tensors([content["known_rows"]])
         rule.known_rows = content["known_rows"].long().flatten()
-        rule.report, rule.is_fitted = None if report is None else RuleReport.restored(report), report is not None
+        if report is not None:
+            rule.report, rule.is_fitted = RuleReport.restored(report), True
         return rule

@@ -251,7 +251,7 @@ class MPCSLR(ReduceLROnPlateau):
         self._remember_rates()
 
     def _remember_rates(self) -> None:
-        self._last_lr = self.get_last_lr()
+        self._last_lr = [*self.get_last_lr()]
 
     def _warn_of_overwritten_rates(self) -> None:
         if not (self._has_set and self.sets_rates):

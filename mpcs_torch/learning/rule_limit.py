@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
@@ -65,31 +66,30 @@ class Limit:
     per: str = SAMPLE
 
     def __post_init__(self) -> None:
-        for name in ("at_most", "confidence"):
-            value = getattr(self, name)
-            if name == "at_most" or value is not None:
-                require(isinstance(value, Real), f"{name} must be a number", quoted(value))
-                object.__setattr__(self, name, float(value))  # a rule with a NumPy number could be saved but not loaded
-        at_most, errors, confidence = self.at_most, self.errors, self.confidence
-        require(0 < at_most < float("inf"), "at_most must be finite and above 0", at_most)
+        require(isinstance(self.at_most, Real), "at_most must be a number", quoted(self.at_most))
+        object.__setattr__(self, "at_most", float(self.at_most))  # a rule with a NumPy number could not be loaded
+        if self.confidence is not None:
+            require(isinstance(self.confidence, Real), "confidence must be a number", quoted(self.confidence))
+            object.__setattr__(self, "confidence", float(self.confidence))
+            check_confidence(self.confidence)
+        if not isinstance(self.errors, str):
+            pairs = tuple(tuple(map(str, pair)) for pair in self.errors)
+            are_pairs = pairs and not any(isinstance(pair, str) or len(pair) != 2 for pair in self.errors)
+            require(are_pairs, "errors must be pairs of class names", quoted(self.errors))
+            object.__setattr__(self, "errors", pairs)
+        else:
+            is_known = self.errors in ("dangerous", "any", "cost")
+            require(is_known, "errors must be 'dangerous', 'any', 'cost' or pairs of class names", quoted(self.errors))
+        require(0 < self.at_most < inf, "at_most must be finite and above 0", self.at_most)
+        is_share = self.errors != "cost"
+        require(not is_share or self.at_most < 1, "at_most must be below 1, a share of samples", self.at_most)
         are_texts = isinstance(self.of, str) and isinstance(self.by, str | None)
         require(are_texts, "of and by must be text", f"{quoted(self.of)} and {quoted(self.by)}")
         require(self.per in (SAMPLE, CLUSTER), f"per must be {SAMPLE!r} or {CLUSTER!r}", quoted(self.per))
-        require(errors == "cost" or at_most < 1, "at_most must be below 1, a share of samples", at_most)
-        is_known = not isinstance(errors, str) or errors in ("dangerous", "any", "cost")
-        rule = "errors must be 'dangerous', 'any', 'cost' or pairs of class names"
-        require(is_known, rule, quoted(errors))
-        if confidence is not None:
-            check_confidence(confidence)
-        if errors == "cost" and confidence is not None:
+        if not is_share and self.confidence is not None:
             raise ValueError("confidence must be None for costs: their limit holds in expectation.")
-        if self.is_of_decided and confidence is None:
+        if self.is_of_decided and self.confidence is None:
             raise ValueError(f"confidence must be given for a limit of {self.of}, which cannot hold in expectation.")
-        if not isinstance(errors, str):
-            pairs = tuple(tuple(map(str, pair)) for pair in errors)
-            are_pairs = pairs and not any(isinstance(pair, str) or len(pair) != 2 for pair in errors)
-            require(are_pairs, "errors must be pairs of class names", quoted(errors))
-            object.__setattr__(self, "errors", pairs)
 
     def __str__(self) -> str:
         """Return the limit as text that `parse` reads."""
@@ -115,11 +115,16 @@ class Limit:
                 errors = tuple(tuple(name.strip() for name in pair.split("->")) for pair in errors.split(","))
                 if any(len(pair) != 2 for pair in errors):
                     raise ValueError("errors must be pairs like red->green, separated by commas")
-            at_most = float(match["at_most"]) / (100 if match["percent"] else 1)
-            is_sure = not match["mean"] and (errors != "cost" or match["confidence"])
-            confidence = float(match["confidence"] or CONFIDENCE) if is_sure else None
-            if match["of_100"] and confidence is not None:
-                confidence /= 100
+            at_most = float(match["at_most"])
+            if match["percent"]:
+                at_most /= 100
+            confidence: float | None = CONFIDENCE
+            if match["confidence"]:
+                confidence = float(match["confidence"])
+                if match["of_100"]:
+                    confidence /= 100
+            elif match["mean"] or errors == "cost":
+                confidence = None
             per = CLUSTER if match["per"] else SAMPLE
             return cls(at_most, errors, match["of"] or SAMPLES, match["by"], confidence, per)
         except ValueError as error:
@@ -134,6 +139,11 @@ class Limit:
     def is_of_true_class(self) -> bool:
         """Whether only samples whose true class is ``of``, or is in the group ``of``, count."""
         return self.of != SAMPLES and not self.is_of_decided
+
+    def is_of_one_class(self, concern: ConcernSpec) -> bool:
+        """Return whether only samples of one true class count."""
+        labels = self.limited_classes(concern)
+        return self.is_of_true_class and labels is not None and len(labels) == 1
 
     @property
     def unit(self) -> str:
@@ -164,25 +174,33 @@ class Limit:
 
         Columns are C classes and A coarse answers. A loss is 0 if the limit does not count such samples.
         """
-        classes = list(concern.classes)
-        pairs = torch.zeros(len(classes), len(classes), dtype=torch.float64)
-        if self.errors == "any":
-            pairs = 1 - torch.eye(len(classes), dtype=torch.float64)
-        elif isinstance(self.errors, str):
-            pairs = concern.dangerous_pairs().double()
-        else:
-            for true, other in self.errors:
-                if true not in classes or other not in classes or true == other:
-                    raise ValueError(f"errors must be pairs of different classes, but got {quoted((true, other))}.")
-                pairs[classes.index(true), classes.index(other)] = 1
-        loss = concern.over_answers(pairs)
         if self.errors == "cost":
-            loss = concern.costs()[:, : loss.shape[1]]
+            loss = concern.costs()[:, : len(concern.classes) + len(concern.answers)]
+        else:
+            loss = concern.over_answers(self._counted_pairs(concern))
         labels = self.limited_classes(concern)
-        if labels is not None:
-            of_class = torch.isin(torch.arange(loss.shape[self.is_of_decided]), torch.tensor(labels))
-            loss = loss * (of_class if self.is_of_decided else of_class.unsqueeze(1))
-        return loss
+        if labels is None:
+            return loss
+        is_limited = torch.zeros_like(loss)
+        if self.is_of_decided:
+            is_limited[:, list(labels)] = 1
+        else:
+            is_limited[list(labels)] = 1
+        return loss * is_limited
+
+    def _counted_pairs(self, concern: ConcernSpec) -> Tensor:
+        """Return the errors that count, (C, C), float64: 1 for each, else 0; rows are true classes."""
+        classes = list(concern.classes)
+        if self.errors == "any":
+            return 1 - torch.eye(len(classes), dtype=torch.float64)
+        if isinstance(self.errors, str):
+            return concern.dangerous_pairs().double()
+        pairs = torch.zeros(len(classes), len(classes), dtype=torch.float64)
+        for true, other in self.errors:
+            if true not in classes or other not in classes or true == other:
+                raise ValueError(f"errors must be pairs of different classes, but got {quoted((true, other))}.")
+            pairs[classes.index(true), classes.index(other)] = 1
+        return pairs
 
     def counted(self, target: Tensor, answers: Tensor, concern: ConcernSpec) -> Tensor:
         """Return whether the limit counts sample n if ``answers[n, k]`` is its decision: bool (N, K)."""
@@ -257,8 +275,10 @@ class RuleReport(NamedTuple):
             "dangerous errors per sample": self.dangerous_rate,
             f"cost per sample{free}": self.cost,
         }
-        known = {name: value for name, value in values.items() if value is not None}
-        rows = [[name, str(value) if isinstance(value, int) else in_table(value)] for name, value in known.items()]
+        rows = []
+        for name, value in values.items():
+            if value is not None:
+                rows.append([name, str(value) if isinstance(value, int) else in_table(value)])
         rows += [[f"dangerous errors of {name}", str(errors)] for name, errors in self.by_class.items()]
         return Table(["", "value"], rows)
 
@@ -271,9 +291,12 @@ class RuleReport(NamedTuple):
         """
         by_class = {str(name): ClassErrors(*errors) for name, errors in plain["by_class"].items()}
         report = cls(**{**plain, "by_class": by_class})
-        values = [value for value in report if not isinstance(value, Mapping | None)]
-        numbers = [*values, *(number for errors in by_class.values() for number in errors)]
-        if not all(isinstance(number, int | float) for number in numbers):
+        values: list[object] = [value for name, value in report._asdict().items() if name not in ("by_class", "seed")]
+        if report.seed is not None:
+            values.append(report.seed)
+        for errors in by_class.values():
+            values += errors
+        if not all(isinstance(value, int | float) for value in values):
             raise ValueError("values of the report must be numbers")
         return report
 

@@ -273,6 +273,7 @@ DAMAGED: dict[str, Any] = {
     "limits": [],
     "state": {"costs": torch.zeros(1, 1), "losses": torch.zeros(0, 1, 1)},
     "report": None,
+    "known_rows": torch.zeros(0),
 }
 
 
