@@ -222,7 +222,9 @@ class CheckpointSelector:
     def last_path(self) -> Path | None:
         """Return the path of the checkpoint of the last epoch (see ``keep_last``); None if it was not kept."""
         epochs = self._on_disk().epochs
-        return self.folder / epochs[-1].file if epochs and epochs[-1].file is not None else None
+        if not epochs or epochs[-1].file is None:
+            return None
+        return self.folder / epochs[-1].file
 
     @property
     def last_epoch(self) -> int | None:
@@ -282,14 +284,15 @@ class CheckpointSelector:
         if self.keep_last:
             keep.add(place)
         is_kept = place in keep or self._is_nth(entry)
-        dropped = sorted(at for at in self._kept - keep if not self._is_nth(self._epochs[at]))
+        dropped = [at for at in sorted(self._kept - keep) if not self._is_nth(self._epochs[at])]
+        files = [str(self._epochs[at].file) for at in dropped]
         content = state
         if is_kept and callable(state) and not isinstance(state, nn.Module):
             content = state()
         self._is_writing = True
         if not is_follower():
             self._check_unchanged(stamp)  # state() may have called update
-            entry = self._write(entry, content, [str(self._epochs[at].file) for at in dropped], is_kept=is_kept)
+            entry = self._write(entry, content, files, is_kept=is_kept)
         self._commit(entry, dropped, keepers, is_kept=is_kept)
         if not is_follower():
             self._garbage = checkpoint_files.delete_files(self.folder, self._garbage)
@@ -456,21 +459,11 @@ class CheckpointSelector:
         self._last_stamp = self._read_stamp
 
     def _read(self) -> None:
-        path = self.folder / checkpoint_files.MANIFEST
         self._read_stamp = self._stamp()
         if self._read_stamp is None:
             return
         saved = Manifest.read(self.folder)
-        rule = json.loads(json.dumps(asdict(self.rule)))
-        for name in sorted({*rule, *saved.rule}):
-            there, here = saved.rule.get(name), rule.get(name)
-            if there != here:
-                differs = f"with {name}={quoted(there)}, not {quoted(here)}"
-                raise ManifestError(f"{path} was written for another rule, {differs}: choose another folder.")
-        for epoch in saved.epochs:
-            missing = [name for name in self.rule.metrics if name not in epoch.values]
-            if missing:
-                raise ManifestError(f"{path} lacks {missing[0]} for epoch {quoted(epoch.number)}.")
+        self._check_rule(saved)
         epochs, lost = list(saved.epochs), dict[int, str]()
         for place, epoch in enumerate(epochs):
             if epoch.file is not None and not epoch.is_whole_in(self.folder):
@@ -482,6 +475,20 @@ class CheckpointSelector:
         self._garbage = [each for each in saved.dropped if each.file not in names and each.is_whole_in(self.folder)]
         self._size = saved.size
         self._is_current = saved.settings == json.loads(json.dumps(self._settings()))
+
+    def _check_rule(self, saved: Manifest) -> None:
+        """Raise a `ManifestError` if ``saved`` is of another rule, or lacks a metric of the rule."""
+        path = self.folder / checkpoint_files.MANIFEST
+        rule = json.loads(json.dumps(asdict(self.rule)))
+        for name in sorted({*rule, *saved.rule}):
+            there, here = saved.rule.get(name), rule.get(name)
+            if there != here:
+                differs = f"with {name}={quoted(there)}, not {quoted(here)}"
+                raise ManifestError(f"{path} was written for another rule, {differs}: choose another folder.")
+        for epoch in saved.epochs:
+            missing = [name for name in self.rule.metrics if name not in epoch.values]
+            if missing:
+                raise ManifestError(f"{path} lacks {missing[0]} for epoch {quoted(epoch.number)}.")
 
     def _prepare(self) -> None:
         """Lock the folder, and finish or roll back an interrupted update."""

@@ -99,13 +99,12 @@ def effects_of_factors(probs: Tensor, harm: Tensor, factors: Sequence[float] = F
     dangerous error. ``factors`` begin with 1, unless 0 is the only factor, which minimizes ``harm`` itself. Then
     ``harm`` may also be costs (C, C + A + 1), with A coarse answers and a referral, divided by the highest cost.
     """
-    every = torch.arange(len(probs))
-    is_right, harms = (probs @ outcome for outcome in _outcomes(harm))
-    first = decide(probs, harm, factors[0])
+    expected = torch.stack([probs @ outcome for outcome in _outcomes(harm)])  # (2, N, decisions)
+    every, first = torch.arange(len(probs)), decide(probs, harm, factors[0])
     effects = []
     for factor in factors:
         decision = decide(probs, harm, factor)
-        right, harmed = (each[every, decision] - each[every, first] for each in (is_right, harms))
+        right, harmed = expected[:, every, decision] - expected[:, every, first]
         effects.append(FactorEffect(factor, right.mean().item(), harmed.mean().item()))
     return effects
 
@@ -138,14 +137,14 @@ def choose_factor(
     outcomes = _outcomes(harm)
     if before is None:
         before = decide(probs, harm, factors[0])
+    effects = [each for each in effects_of_factors(probs, harm, factors) if each.right >= -max_accuracy_loss]
     # The first of equals is the highest factor, which changes the fewest decisions.
-    for effect in sorted(effects_of_factors(probs, harm, factors), key=lambda each: each.harm):
-        if effect.right < -max_accuracy_loss:
-            continue
+    for effect in sorted(effects, key=lambda each: each.harm):
         decision = decide(probs, harm, effect.factor)
-        changes = outcomes[:, target, decision] - outcomes[:, target, before]
-        right, harmed = (estimate_mean(change, CHANGES, clusters) for change in changes)
-        if right.end(1, CONFIDENCE) >= -max_accuracy_loss and harmed.end(0, CONFIDENCE) <= 0:
+        is_right, harmed = outcomes[:, target, decision] - outcomes[:, target, before]
+        highest_right = estimate_mean(is_right, CHANGES, clusters).end(1, CONFIDENCE)
+        lowest_harm = estimate_mean(harmed, CHANGES, clusters).end(0, CONFIDENCE)
+        if highest_right >= -max_accuracy_loss and lowest_harm <= 0:
             return effect.factor
     return None
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -54,7 +54,7 @@ class Change(NamedTuple):
 
     def text(self, unit: float, digits: int) -> str:
         """Return the change and its interval in units of 1 / ``unit``, as text."""
-        value, low, high = (f"{unit * each:+.{digits}f}" for each in self)
+        value, low, high = [f"{unit * each:+.{digits}f}" for each in self]
         return f"{value} [{low}, {high}]"
 
 
@@ -76,12 +76,11 @@ class Step(NamedTuple):
 
     def row(self) -> list[str]:
         """Return the row of the table of steps."""
-        shares = [f"{100 * self.right:.2f} %", f"{1e4 * self.dangerous:.1f}", f"{self.cost:.4g}"]
-        changes = [
-            "" if self.more_dangerous is None else self.more_dangerous.text(1e4, 1),
-            "" if self.more_right is None else self.more_right.text(100, 2),
-        ]
-        return [self.name, *shares, f"{100 * self.referred:.1f} %", *changes]
+        right, dangerous = f"{100 * self.right:.2f} %", f"{1e4 * self.dangerous:.1f}"
+        referred = f"{100 * self.referred:.1f} %"
+        more_dangerous = "" if self.more_dangerous is None else self.more_dangerous.text(1e4, 1)
+        more_right = "" if self.more_right is None else self.more_right.text(100, 2)
+        return [self.name, right, dangerous, f"{self.cost:.4g}", referred, more_dangerous, more_right]
 
 
 STEPS = ("", "correct", "dangerous in 10 000", "cost", "referred", "dangerous, change", "points of accuracy, change")
@@ -194,7 +193,9 @@ class Recipe:
         of_choice = _Samples(target[rows], None if codes is None else codes[rows])
         suited = {name: best_calibration(mean[rows], of_choice.target, self._harm) for name, mean in means.items()}
         name, factor = self._chosen(suited, of_choice)
-        concern = self.concern if factor in (None, self._factor_of_concern) else with_factor(self.concern, factor)
+        concern = self.concern
+        if factor not in (None, self._factor_of_concern):
+            concern = with_factor(concern, factor)
         rule = DecisionRule(concern, self.limits, calibration=suited[name].method)
         rule.fit(means[name], target, clusters=clusters, groups=groups)
         decisions = self._decisions(models, target, name, factor)
@@ -222,7 +223,9 @@ class Recipe:
     @property
     def _factors(self) -> tuple[float, ...]:
         """The candidate factors, that of the concern included."""
-        return tuple(sorted({*FACTORS, self._factor_of_concern}, reverse=True)) if self._has_factors else (0.0,)
+        if not self._has_factors:
+            return (0.0,)
+        return tuple(sorted({*FACTORS, self._factor_of_concern}, reverse=True))
 
     @property
     def _harm(self) -> Tensor:
@@ -276,10 +279,14 @@ class _Samples(NamedTuple):
     def steps(self, decisions: Mapping[str, Tensor], concern: ConcernSpec) -> list[Step]:
         """Measure each way to decide, and compare it with the one before."""
         steps, before = list[Step](), None
+        by_decision = decision_values(concern)
         for name, decision in decisions.items():
-            values = decision_values(concern)[:, self.target, decision]
-            changes = [None, None] if before is None else [self._change(each) for each in (values - before)[:2]]
-            steps.append(Step(name, *values.mean(dim=1).tolist(), *changes))
+            values = by_decision[:, self.target, decision]
+            more_right, more_dangerous = None, None
+            if before is not None:
+                right, dangerous, *_ = values - before
+                more_right, more_dangerous = self._change(right), self._change(dangerous)
+            steps.append(Step(name, *values.mean(dim=1).tolist(), more_right, more_dangerous))
             before = values
         return steps
 
@@ -338,12 +345,13 @@ def recommended(
     """
     require(members >= 1, "members must be at least 1", members)
     require(0 <= max_accuracy_loss <= 1, "max_accuracy_loss must be from 0 to 1", max_accuracy_loss)
-    given: list[Any] = [] if refer is False else [REFERRAL_LIMIT if refer is True else refer]
-    if isinstance(refer, list | tuple):
-        given = list(refer)
-    are_limits = all(isinstance(each, Limit) for each in given)
+    if isinstance(refer, bool):
+        limits: tuple[Limit, ...] = (REFERRAL_LIMIT,) if refer else ()
+    else:
+        limits = tuple(refer) if isinstance(refer, list | tuple) else (refer,)  # type: ignore[assignment]  # may be wrong
+    are_limits = all(isinstance(limit, Limit) for limit in limits)
     require(are_limits, "refer must be a bool, a Limit or several of them", quoted(refer))
-    limits = DecisionRule(concern, given).limits
+    DecisionRule(concern, limits)  # raises an error if the limits do not fit the concern
     losses = {PLAIN: margin_loss(concern, 0.0), MARGIN: margin_loss(concern, FULL_MARGIN)}
     return Recipe(concern, losses, members, limits, max_accuracy_loss)
 

@@ -138,15 +138,22 @@ class SelectionRule:
 
     def loss(self, epoch: Epoch, name: str) -> float:
         """Return the value of the metric ``name`` in ``epoch``, negated if higher is better for this metric."""
-        return epoch.values[name] if self.directions[name] == "min" else -epoch.values[name]
+        value = epoch.values[name]
+        return value if self.directions[name] == "min" else -value
 
     def keeps_limits(self, epoch: Epoch, best: Mapping[str, float]) -> bool:
         """Return whether ``epoch`` is within all limits; ``best`` has the lowest loss of each metric in ``within``."""
-        bounds = [(self.loss(epoch, name), best.get(name, nan) + slack) for name, slack in self.within.items()]
-        bounds += [(epoch.values[name], limit) for name, limit in self.at_most.items()]
-        bounds += [(-epoch.values[name], -limit) for name, limit in self.at_least.items()]
         # Comparisons with NaN are false, so a NaN exceeds every limit.
-        return not isnan(epoch.values[self.by]) and all(_is_at_most(value, limit) for value, limit in bounds)
+        for name, slack in self.within.items():
+            if not _is_at_most(self.loss(epoch, name), best.get(name, nan) + slack):
+                return False
+        for name, limit in self.at_most.items():
+            if not _is_at_most(epoch.values[name], limit):
+                return False
+        for name, limit in self.at_least.items():
+            if not _is_at_most(limit, epoch.values[name]):
+                return False
+        return not isnan(epoch.values[self.by])
 
 
 def _is_at_most(value: float, limit: float) -> bool:
@@ -202,33 +209,54 @@ class Contenders:
 
     def add(self, epoch: Epoch, *, competes: bool = True) -> "Contenders":
         """Return the contenders after one more epoch. If ``competes`` is False, ``epoch`` only tightens the limits."""
-        rule, best = self.rule, self.rule.best_losses(self.best_losses, epoch)
-        rank, losses = rule.rank(epoch, self.count), tuple(rule.loss(epoch, name) for name in rule.within)
-        kept = [each for each in self.contenders if rule.keeps_limits(each.epoch, best)]
-        if competes and rule.keeps_limits(epoch, best):
-            new = Contender(epoch, self.count, rank, losses)
-            new = replace(new, outranked_by=sum(old.outranks(new) for old in kept))
-            kept = [replace(old, outranked_by=old.outranked_by + 1) if new.outranks(old) else old for old in kept]
-            kept = [each for each in [*kept, new] if each.outranked_by < self.places]
+        best = self.rule.best_losses(self.best_losses, epoch)
+        kept = [each for each in self.contenders if self.rule.keeps_limits(each.epoch, best)]
+        if competes and self.rule.keeps_limits(epoch, best):
+            kept = self._with(epoch, kept)
         if self.max_count is not None and len(kept) > self.max_count:
-            kept.remove(self._most_replaceable(sorted(kept, key=lambda each: each.rank)))
+            kept.remove(self._most_replaceable(kept))
         added = replace(self, contenders=tuple(kept), best_losses=best, count=self.count + 1, last_number=epoch.number)
-        loss = min((each.rank for each in kept), default=(inf,))[0]
+        return self._with_progress(added, epoch)
+
+    def _with(self, epoch: Epoch, others: Sequence[Contender]) -> list[Contender]:
+        """Return ``others`` and ``epoch``, without those that are outranked too often."""
+        losses = tuple(self.rule.loss(epoch, name) for name in self.rule.within)
+        new = Contender(epoch, self.count, self.rule.rank(epoch, self.count), losses)
+        kept, better = list[Contender](), 0
+        for other in others:
+            if other.outranks(new):
+                better += 1
+            if new.outranks(other):
+                other = replace(other, outranked_by=other.outranked_by + 1)
+            if other.outranked_by < self.places:
+                kept.append(other)
+        if better < self.places:
+            kept.append(replace(new, outranked_by=better))
+        return kept
+
+    def _with_progress(self, added: "Contenders", epoch: Epoch) -> "Contenders":
+        """Return ``added``, the contenders after ``epoch``, with the number of epochs without progress."""
+        pick, loss = added.pick, inf
+        if pick is not None:
+            loss = min(each.rank for each in added.contenders)[0]
         # If other limits have become stricter, the pick may be worse than before; then waiting begins anew, too.
-        is_change = added.pick != self.pick and loss != self.progress_loss
-        is_progress = is_change and not self.progress_loss - self.min_delta <= loss < self.progress_loss
-        if is_progress or (added.pick is None and not isnan(epoch.values[rule.by])):
+        is_other = pick != self.pick and loss != self.progress_loss
+        is_too_small = self.progress_loss - self.min_delta <= loss < self.progress_loss
+        is_before_first = pick is None and not isnan(epoch.values[self.rule.by])
+        if (is_other and not is_too_small) or is_before_first:
             return replace(added, waited=0, progress_loss=loss, progress_number=epoch.number)
         waited = self.waited
         if epoch.number < self.last_number:  # the run went back to an earlier checkpoint: later epochs do not count
             waited = min(waited, max(0, epoch.number - self.progress_number - 1))
         return replace(added, waited=waited + 1)
 
-    def _most_replaceable(self, ranked: list[Contender]) -> Contender:
-        """Return the contender nearest in loss to the next in ``ranked``, but not one of the ``places`` best."""
-        gaps = [after.rank[0] - each.rank[0] for each, after in pairwise(ranked)]
-        later = range(self.places, len(gaps))
-        return ranked[min(later, key=lambda i: gaps[i]) if later else -1]
+    def _most_replaceable(self, contenders: Sequence[Contender]) -> Contender:
+        """Return the contender nearest in loss to the next best, but not one of the ``places`` best."""
+        ranked = sorted(contenders, key=lambda each: each.rank)
+        gaps = [after.rank[0] - each.rank[0] for each, after in pairwise(ranked)][self.places :]
+        if not gaps:
+            return ranked[-1]
+        return ranked[self.places + gaps.index(min(gaps))]
 
     def among(self, places: Container[int]) -> "Contenders":
         """Return only the contenders whose index (`Contender.place`) is in ``places``."""
@@ -370,7 +398,10 @@ def _ties(pick: _Pick) -> str:
             runs.append([number])
     texts = list[str]()
     for run in runs:
-        texts += [f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run)
+        if len(run) > 2:
+            texts.append(f"{run[0]} to {run[-1]}")
+        else:
+            texts += [str(number) for number in run]
     return f"{', '.join(texts)} ({len(numbers)} epochs)" if numbers else "none"
 
 
