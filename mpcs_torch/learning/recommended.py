@@ -282,11 +282,10 @@ class _Samples(NamedTuple):
         by_decision = decision_values(concern)
         for name, decision in decisions.items():
             values = by_decision[:, self.target, decision]
-            more_right, more_dangerous = None, None
+            changes: list[Change | None] = [None, None]
             if before is not None:
-                right, dangerous, *_ = values - before
-                more_right, more_dangerous = self._change(right), self._change(dangerous)
-            steps.append(Step(name, *values.mean(dim=1).tolist(), more_right, more_dangerous))
+                changes = [self._change(change) for change in (values - before)[:2]]
+            steps.append(Step(name, *values.mean(dim=1).tolist(), *changes))
             before = values
         return steps
 
