@@ -33,7 +33,7 @@ from mpcs_torch.learning.rule_fit import (
 )
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
 
-KIND = "mpcs_torch decision rule 2"
+KIND = "mpcs_torch decision rule 3"
 """The value of the field ``kind`` in the files of decision rules."""
 IS_DECIDED, IS_CHEAPER, IS_UNSOUND, IS_LIMITED = range(4)
 """The codes of `Assessment.reason`. The code for a risk that is too high for limit j is ``IS_LIMITED + j``."""
