@@ -156,7 +156,8 @@ class SumMetric(Metric):
             with torch.no_grad():
                 type(self).update(copy, *args, **kwargs)
             if is_compiling:
-                self._computed, self._update_count = None, 1
+                self._computed = None
+                self._update_count = 1
                 return
             if self.compute_on_cpu:
                 copy._move_list_states_to_cpu()

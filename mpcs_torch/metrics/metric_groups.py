@@ -31,7 +31,8 @@ def metric_groups(entries: Iterable[MetricEntry], num_classes: int, **settings: 
 
     Metrics do not validate the values of batches, because these were validated before.
     """
-    groups, made = dict[Hashable, MetricGroup](), dict[Hashable, Any]()
+    groups = dict[Hashable, MetricGroup]()
+    made = dict[Hashable, Any]()
     for entry in entries:
         kind: Hashable = id(entry) if entry.made is not None else (entry.of, repr(entry.settings))
         key = entry.takes, kind

@@ -136,7 +136,8 @@ class MetricEntry:
             return None
         low, high = self.of.limits
         if high is None and self.is_measure and tuple(self.of.row_limits) == (0, 1) and not self.is_count:
-            low, high = 0.0, 1.0
+            low = 0.0
+            high = 1.0
         return None if low is None or high is None else (low, high)
 
     @property

@@ -56,7 +56,8 @@ def clopper_pearson_ends(errors: Tensor, trials: Tensor, *, confidence: float = 
     """Return the `clopper_pearson` bounds, (..., 2), for float64 counts (...); both are NaN if there are no trials."""
     from scipy.special import betaincinv  # scipy.stats takes longer to import
 
-    tail, right = (1 - confidence) / 2, trials - errors
+    tail = (1 - confidence) / 2
+    right = trials - errors
     low = torch.as_tensor(betaincinv(errors.numpy(), (right + 1).numpy(), tail)).where(errors > 0, 0.0)
     high = torch.as_tensor(betaincinv((errors + 1).numpy(), right.numpy(), 1 - tail)).where(right > 0, 1.0)
     return torch.stack([low, high], dim=-1).where((trials > 0).unsqueeze(-1), nan)
@@ -128,7 +129,8 @@ def bounded_mean_bound(
 
 def checked_values(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[Floats, Floats, Floats]:
     """Return values, counts and denominators (K,) as arrays; ``per`` is 1 by default. Raise a ValueError if invalid."""
-    x, n = values.double().cpu().numpy(), counts.double().cpu().numpy()
+    x = values.double().cpu().numpy()
+    n = counts.double().cpu().numpy()
     y = np.ones_like(x) if per is None else per.double().cpu().numpy()
     for name, numbers in (("values", x), ("counts", n), ("per", y)):
         if numbers.ndim != 1 or numbers.shape != x.shape or not np.isfinite(numbers).all():
@@ -157,7 +159,8 @@ def _upper_end(x: Floats, n: Floats, y: Floats, level: float) -> float:
     step = float(-1.2 * target * (np.sqrt(n @ rest**2) + np.ptp(rest)) / (n @ y))
     start = low
     while surplus(low + step) > 0:
-        low, step = low + step, 2 * step
+        low = low + step
+        step = 2 * step
     return float(brentq(surplus, low, low + step, xtol=PRECISION * (low + step - start)))
 
 
@@ -175,7 +178,8 @@ def _probability_above_0(a: Floats, n: Floats) -> float:
         return 1.0
     is_mirrored = n @ a > 0  # integrate the smaller tail
     a = (-a if is_mirrored else a) / np.abs(a).max()
-    low, high = 1e-9 / a.max(), 1 / a.max()
+    low = 1e-9 / a.max()
+    high = 1 / a.max()
     for _ in range(9):  # an approximate saddle point suffices: the integral does not depend on the contour
         saddle = (low * high) ** 0.5
         low, high = (low, saddle) if n @ (a / (1 - a * saddle)) > 1 / saddle else (saddle, high)

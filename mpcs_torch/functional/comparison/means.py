@@ -65,7 +65,8 @@ def estimate_mean(values: Tensor, possible: Interval, clusters: Tensor | None) -
     if clusters is None:
         return _mean_of_trials(values, possible)
     sizes = clusters.bincount().double()
-    sums, sizes = clusters.bincount(values)[sizes > 0], sizes[sizes > 0]
+    sums = clusters.bincount(values)[sizes > 0]
+    sizes = sizes[sizes > 0]
     largest = sizes.max().item()
     return mean_of_clusters(sums, sizes, [(largest * end, largest) for end in possible])
 
@@ -105,7 +106,8 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     order = rest.argsort()
     # Extremes have the most influence, and outliers must not be merged with other rows.
     ranks = (torch.linspace(-1, 1, len(order), dtype=torch.float64).atan() * MAX_DISTINCT / 3.2).round()
-    middle, half = (rest.max() + rest.min()) / 2, (rest.max() - rest.min()) / 2
+    middle = (rest.max() + rest.min()) / 2
+    half = (rest.max() - rest.min()) / 2
     cells = ((rest[order] - middle) * (MAX_DISTINCT / 4) / half).round()  # the same for -rest
     codes = torch.empty_like(order)
     codes[order] = (ranks * MAX_DISTINCT + cells).unique(return_inverse=True)[1]
@@ -208,18 +210,24 @@ def audited_mean(
             why = "labels of complaints must be left out, and samples that are chosen together need clusters"
             raise ValueError(f"{rule}, but {excess} in all, where {chance.sum():.6g} are expected; {why}.")
     weight = torch.where(known, 1 / chance, 0.0)
-    weighted, control = weight * loss.nan_to_num(0.0), predicted * (weight - 1)
+    weighted = weight * loss.nan_to_num(0.0)
+    control = predicted * (weight - 1)
     spread = control - control.mean()
     share = ((spread @ weighted) / (spread @ spread)).clamp(0, 1) if spread.any() else torch.zeros(()).double()
     rows = weighted - share * control
-    lowest, highest = (share * predicted.max()).neg() * (1 / chance - 1).max(), (1 / chance).max()
+    lowest = (share * predicted.max()).neg() * (1 / chance - 1).max()
+    highest = (1 / chance).max()
     if clusters is not None:
-        values, counts = codes.bincount(rows), torch.ones_like(sizes)
+        values = codes.bincount(rows)
+        counts = torch.ones_like(sizes)
     else:
         bins = ((rows - lowest) / (highest - lowest).clamp(min=1e-300) * BINS).round().long()
-        counts, sums = bins.bincount(minlength=BINS + 1), bins.bincount(rows, minlength=BINS + 1)
-        values, sizes = torch.where(counts > 0, sums / counts, rows.mean()), torch.ones_like(counts)
+        counts = bins.bincount(minlength=BINS + 1)
+        sums = bins.bincount(rows, minlength=BINS + 1)
+        values = torch.where(counts > 0, sums / counts, rows.mean())
+        sizes = torch.ones_like(counts)
     extremes = torch.stack([lowest, highest]) * sizes.max()  # which need not occur
-    values, per = torch.cat([values, extremes]), torch.cat([sizes, sizes.max().repeat(2)])
+    values = torch.cat([values, extremes])
+    per = torch.cat([sizes, sizes.max().repeat(2)])
     counts = torch.cat([counts, counts.new_zeros(2)])
     return AuditedMean(rows.mean().item(), *bounded_mean_interval(values, counts, per=per, confidence=confidence))

@@ -208,11 +208,13 @@ def _ends(loss: Tensor, samples: Tensor, threshold: Tensor) -> AnytimeInterval:
     mean = torch.where(samples > 0, loss / samples.clamp(min=1e-300), 0.5)
     ends = []
     for outside in (torch.zeros_like(mean), torch.ones_like(mean)):
-        inside, beyond = mean, outside
+        inside = mean
+        beyond = outside
         for _ in range(60):  # to the precision of float64
             middle = (inside + beyond) / 2
             moves = is_inside(middle)
-            inside, beyond = torch.where(moves, middle, inside), torch.where(moves, beyond, middle)
+            inside = torch.where(moves, middle, inside)
+            beyond = torch.where(moves, beyond, middle)
         ends.append(torch.where(is_inside(outside), outside, beyond))
     return AnytimeInterval(*ends)
 
@@ -222,7 +224,8 @@ def _log_beta(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _checked(loss: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
-    loss, samples = torch.as_tensor(loss).double(), torch.as_tensor(samples).double()
+    loss = torch.as_tensor(loss).double()
+    samples = torch.as_tensor(samples).double()
     loss, samples = loss + 0 * samples, samples + 0 * loss  # broadcast
     if not ((samples >= 0) & (loss >= 0) & (loss <= samples * (1 + 1e-9))).all():
         raise ValueError("loss must be sums of losses from 0 to 1, so at least 0 and at most samples, but is not.")

@@ -88,13 +88,15 @@ def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
     """
     from scipy.special import bdtr  # scipy.stats takes longer to import
 
-    first, second = as_tensor(first, "first"), as_tensor(second, "second")
+    first = as_tensor(first, "first")
+    second = as_tensor(second, "second")
     for name, wrong in (("first", first), ("second", second)):
         is_row = wrong.dtype == torch.bool and wrong.ndim == 1
         require(is_row, f"{name} must be bools (N,)", f"{wrong.dtype} {tuple(wrong.shape)}")
     is_paired = len(first) == len(second)
     require(is_paired, "first and second must hold the same samples", f"{len(first)} and {len(second)}")
-    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+    only_first = int((first & ~second).sum())
+    only_second = int((second & ~first).sum())
     p_value = 2 * bdtr(min(only_first, only_second), only_first + only_second, 0.5)
     return McNemarTest(only_first, only_second, min(1.0, float(p_value)))
 
@@ -133,7 +135,8 @@ def sign_flip_test(values: Tensor, counts: Tensor | None = None) -> float:
     """
     ones = torch.ones_like(values, dtype=torch.float64)
     x, n, _ = map(torch.from_numpy, checked_values(values, ones if counts is None else counts, None))
-    sizes, total = x.abs(), abs(float(x @ n))
+    sizes = x.abs()
+    total = abs(float(x @ n))
     is_counted = (sizes > 1e-12 * sizes.max()) & (n > 0)
     distinct, places = sizes[is_counted].unique(return_inverse=True)  # type: ignore[no-untyped-call]
     if not len(distinct) or total <= 0:
@@ -284,7 +287,9 @@ class Comparison(NamedTuple):
 
         If the interval of this comparison seems to contradict the adjusted p-value, the sentence gives the reason.
         """
-        measure, paired, level = self.by, self.paired, self.level
+        measure = self.by
+        paired = self.paired
+        level = self.level
         scale, percent, points = (100, " %", " points") if measure.is_rate else (1, "", "")
 
         def number(value: float) -> str:
@@ -315,7 +320,8 @@ class Comparison(NamedTuple):
             return f"{sentence}, {self.second} minus {self.first} is {size(difference, low, high)}{conflict}.{power}"
         if difference < 0:
             low, high = -high, -low
-        first, second = self.first, self.second
+        first = self.first
+        second = self.second
         word = "lower" if measure.lower_is_better else "higher"
         if self.better == second:
             first, second, one, other = second, first, other, one

@@ -174,7 +174,8 @@ def ranked_choices(expected: Tensor, rows: Tensor) -> Choices:
     Costs that differ only by rounding are tied, so that a decision does not depend on the batch size. In a tie, the
     more probable class comes first, then coarse answers (groups of classes), then the referral.
     """
-    classes, columns = rows.shape[-1], expected.shape[-1]
+    classes = rows.shape[-1]
+    columns = expected.shape[-1]
     rounding = rounding_bound(rows)
     class_costs = expected[..., :classes]
     min_cost = class_costs.amin(dim=-1, keepdim=True)
@@ -189,7 +190,8 @@ def ranked_choices(expected: Tensor, rows: Tensor) -> Choices:
         is_higher = ascending[..., :-1] < ascending[..., 1:] * (1 - rounding)
         rank = nn.functional.pad(is_higher.long().cumsum(dim=-1), (1, 0))  # tied costs share a rank
         order = order.gather(-1, (rank * columns + order).argsort(dim=-1))
-        answers, is_worth = torch.cat([answers, coarse], dim=-1).gather(-1, order), is_worth.gather(-1, order)
+        answers = torch.cat([answers, coarse], dim=-1).gather(-1, order)
+        is_worth = is_worth.gather(-1, order)
     return Choices(answers, is_worth)
 
 

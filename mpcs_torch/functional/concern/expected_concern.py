@@ -169,7 +169,8 @@ class ExpectedConcern(RowMeasure[Samples | Decisions, CostSums]):
     def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples | Decisions:
         """Flatten a batch of scores (N, C, ...) or decisions (N, ...), labels and weights (N, ...)."""
         preds, target, sample_weight = as_tensors(preds, target, sample_weight)
-        size, ignored = self.num_classes, self.ignore_index
+        size = self.num_classes
+        ignored = self.ignore_index
         if preds.is_floating_point():
             return flatten_samples(preds, target, size, input_scale(self.from_logits), ignored, sample_weight)
         if self.decision != "most_probable":
@@ -187,7 +188,8 @@ class ExpectedConcern(RowMeasure[Samples | Decisions, CostSums]):
 
     def terms(self, rows: Samples | Decisions) -> Sequence[Term]:
         """Return the cost of each decision, and 1, at the true class."""
-        predicted, labels = rows.predicted if isinstance(rows, Decisions) else rows.map(self.decide), rows.labels
+        predicted = rows.predicted if isinstance(rows, Decisions) else rows.map(self.decide)
+        labels = rows.labels
         cost = self.costs[labels.target, predicted]
         return Term(self.num_classes, labels.target, cost), Term(self.num_classes, labels.target)
 
@@ -340,7 +342,8 @@ class RowCost(RowMeasure[CostedDecisions, RowCostSums]):
 
     def seen_ratios(self, units: RowCostSums) -> Ratios:
         """Return the lowest and the highest mean cost (or regret) that decisions can have in any unit that was seen."""
-        least, most = units.least / units.samples, units.most / units.samples
+        least = units.least / units.samples
+        most = units.most / units.samples
         if self.regret:
             return [(0.0, 1), ((most - least).max().item(), 1)]
         return [(least.min().item(), 1), (most.max().item(), 1)]
@@ -389,6 +392,7 @@ def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
     rule = f"counts must have shape (..., {low.shape[1]}, {low.shape[2]})"
     require(counts.shape[-2:] == low.shape[1:], rule, tuple(counts.shape))
     counts = counts.double().unsqueeze(-3)
-    positive, negative = counts.clamp(min=0), counts.clamp(max=0)
+    positive = counts.clamp(min=0)
+    negative = counts.clamp(max=0)
     lowest = (positive * low + negative * high).sum((-2, -1)).amin(-1)
     return torch.stack([lowest, (positive * high + negative * low).sum((-2, -1)).amax(-1)], dim=-1)

@@ -29,7 +29,8 @@ class UnattainableLimitError(ValueError):
     per_cluster: float | None
 
     def __str__(self) -> str:
-        condition, alternative = "", ""
+        condition = ""
+        alternative = ""
         if self.per_cluster is not None:
             condition = " like these that have no error"
             alternative = f", or per cluster {_rounded_up(self.per_cluster):g} (also with one random row of each)"
@@ -160,18 +161,22 @@ class LimitedRate(NamedTuple):
         The error message states about how many clusters are needed if their sizes are those of ``like``, which is this
         limit on a larger set. Default: the sizes in this set.
         """
-        sizes, of_all = self._sizes(), (like or self)._sizes()
-        units, of_all = len(sizes), of_all if len(of_all) else torch.ones(1, dtype=torch.float64)
+        sizes = self._sizes()
+        of_all = (like or self)._sizes()
+        units = len(sizes)
+        of_all = of_all if len(of_all) else torch.ones(1, dtype=torch.float64)
         if self.attained(self.at_most, sizes) >= ENOUGH:
             return
         needed = ceil(len(of_all) / self.attained(self.at_most, of_all) - 1e-9)
-        low, high = 0.0, 1.0
+        low = 0.0
+        high = 1.0
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (low, middle) if self.attained(middle, sizes) >= ENOUGH else (middle, high)
         is_over_clusters = self.clusters is not None and not self.per_cluster and self.confidence is not None and units
         per_cluster = -expm1(log(1 - (self.confidence or 0)) / units) * self.scale if is_over_clusters else None
-        limit, lowest = self.at_most * self.scale, high * self.scale
+        limit = self.at_most * self.scale
+        lowest = high * self.scale
         raise UnattainableLimitError(self.name, limit, units, lowest, max(needed, units + 1), self.unit, per_cluster)
 
     def attained(self, at_most: float, sizes: Tensor) -> float:
@@ -214,7 +219,8 @@ class LimitedRate(NamedTuple):
         is_change = (at < steps) & (change != 0).any(dim=0)
         key, place = (cluster * steps + at)[is_change].unique(return_inverse=True)  # type: ignore[no-untyped-call]
         change = torch.zeros(2, len(key), dtype=torch.float64).index_add_(1, place, change[:, is_change])
-        cluster, after = key // steps, change.cumsum(dim=1)
+        cluster = key // steps
+        after = change.cumsum(dim=1)
         after += initial[:, cluster] - (after - change)[:, torch.searchsorted(key, cluster * steps)]
         first, old, new = (value(*self.rates(*state)) for state in (initial, after - change, after))
         return first.sum(dim=-1, keepdim=True) + _cumulated(key % steps, new - old, steps)

@@ -205,21 +205,26 @@ class MetaPatternConcernScore(ProbabilityMeasure):
         assert self.t is not None
         # The score is piecewise constant, so it has no gradient.
         confidence, label = highest_classes(samples.probs().detach(), self.k)
-        true, wide = samples.labels.target.unsqueeze(1), widest_float(label.device)
-        is_wrong, highest_level = label != true, self.t - 1
+        true = samples.labels.target.unsqueeze(1)
+        wide = widest_float(label.device)
+        is_wrong = label != true
+        highest_level = self.t - 1
         # In float64, confidence times t is exact; in float32 it could round up to the next interval.
         interval = (confidence.to(wide) * self.t).floor_()
         level = torch.where(is_wrong, interval.neg().add_(highest_level), interval)
         level.clamp_(LOWEST_LEVEL, highest_level)  # p = 1 gives t
         log_level = level.div_(highest_level).log_()  # at most 0
         wrong = is_wrong.to(wide)
-        wrong_concern, wrong_logs = wrong.sum(dim=1), log_level * wrong
+        wrong_concern = wrong.sum(dim=1)
+        wrong_logs = log_level * wrong
         true_log = (log_level - wrong_logs).sum(dim=1)
         has_true = wrong_concern.neg().add_(self.k)  # 1 if the true class is in the pattern, else 0
         if self.weights is not None:  # a pattern without the true class has concern 1 everywhere (Alg. 1 line 7)
             weight = torch.where(has_true.unsqueeze(1) > 0, pair_weights(self.weights, true, label), 1.0)
-            wrong_concern, wrong_logs = (wrong * weight).sum(dim=1), wrong_logs * weight
-        wrong_log, true_concern = wrong_logs.sum(dim=1), has_true
+            wrong_concern = (wrong * weight).sum(dim=1)
+            wrong_logs = wrong_logs * weight
+        wrong_log = wrong_logs.sum(dim=1)
+        true_concern = has_true
         if self.k > 1:  # for k = 1, the true class has concern 1: there are no others
             true_concern = has_true * (wrong_concern if self.correct_concern == "sum" else self.k - 1)
         return ((wrong_log + true_concern * true_log) / (wrong_concern + true_concern)).abs_()

@@ -72,7 +72,8 @@ def ends_of_steps(places: Tensor, *, rounding: float, most: int | None = None) -
     distinct = places[places.isfinite()].double().unique()  # type: ignore[no-untyped-call]
     if most is not None and len(distinct) > most:
         distinct = distinct[torch.linspace(0, len(distinct) - 1, most).long()]
-    low, high = distinct[:-1], distinct[1:]
+    low = distinct[:-1]
+    high = distinct[1:]
     ends = (low + high)[high - low > rounding * high.abs()] / 2
     return torch.cat([ends, ends.new_tensor([inf])])
 

@@ -247,7 +247,8 @@ class HMeasure(ErrorStatistic):
         """Return the H-measure."""
         hull = convex_hull(counts).rates()
         share = hull.targets.double() / (hull.targets + hull.nontargets)
-        misses, alarms = share * hull.p_miss, (1 - share) * hull.p_fa
+        misses = share * hull.p_miss
+        alarms = (1 - share) * hull.p_fa
         # The next vertex (more misses, fewer false alarms) becomes optimal above these values of c.
         breakpoints = misses.diff() / (misses.diff() - alarms.diff())
         ends = torch.cat([breakpoints.new_zeros(1), breakpoints, breakpoints.new_ones(1)])
@@ -262,7 +263,8 @@ def _mean_costs(ends: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
     """Integrate c u(c), and (1 - c) u(c), from each of ``ends`` to the next; u is the density in `h_measure`."""
     from scipy.special import betainc
 
-    p, values = share.item(), ends.cpu().numpy()
+    p = share.item()
+    values = ends.cpu().numpy()
     distributions = betainc(2 + p, 2 - p, values), betainc(1 + p, 3 - p, values)
     alarms, misses = (torch.from_numpy(shares).to(ends).diff() for shares in distributions)
     return (1 + share) / 3 * alarms, (2 - share) / 3 * misses

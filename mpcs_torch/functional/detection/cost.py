@@ -196,11 +196,15 @@ def min_cost_from_counts(counts: ErrorCounts, vertices: Tensor, point: Operating
     between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all other thresholds cost more
     best = argmin_cost(counts, point, between)
     breaks = best.diff() > 1
-    first, last = best[torch.cat([breaks.new_ones(1), breaks])], best[torch.cat([breaks, breaks.new_ones(1)])]
+    first = best[torch.cat([breaks.new_ones(1), breaks])]
+    last = best[torch.cat([breaks, breaks.new_ones(1)])]
     low = torch.where(first > 0, counts.thresholds[first - 1], -inf)
     high = counts.thresholds[last]
     widest = torch.where(low.isinf() | high.isinf(), -1.0, high - low).argmax()
-    first, last, low, high = first[widest], last[widest], low[widest], high[widest]
+    first = first[widest]
+    last = last[widest]
+    low = low[widest]
+    high = high[widest]
     accepts_all = (first == 0) & high.isfinite()
     threshold = torch.where(accepts_all, -inf, midpoint(low, high))
     # Thresholds with tied costs can have different rates: return the rates at the chosen threshold.
@@ -304,7 +308,8 @@ class ActualDetectionCost(CostMeasure):
 
     def costs(self, trials: BinaryTrials) -> list[DetectionCost]:
         """Return the cost at each operating point, at the threshold for the class."""
-        counts, thresholds = trials.errors(), self.thresholds_in_use[trials.label or 0]
+        counts = trials.errors()
+        thresholds = self.thresholds_in_use[trials.label or 0]
         return [cost_at(counts, *pair) for pair in zip(self.points, thresholds, strict=True)]
 
 

@@ -119,7 +119,8 @@ def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
 def curve_of_trials(trials: BinaryTrials) -> ErrorRates:
     """Return the error rates at every threshold. If there are no targets or no non-targets, the rates are NaN."""
     if trials.missing is not None:
-        number, none = trials.scores.new_tensor(nan), trials.labels.sum() * 0
+        number = trials.scores.new_tensor(nan)
+        none = trials.labels.sum() * 0
         return ErrorRates(number, number, number, none, none)
     return trials.errors().rates()
 

@@ -125,7 +125,9 @@ def _nearest_threshold(counts: ErrorCounts) -> EqualError:
 
 def error_crossing(curve: ErrorRates | ErrorCounts) -> EqualError:
     """Interpolate ``curve`` linearly to the point with equal miss and false-alarm rates (or numbers, of counts)."""
-    misses, alarms, thresholds = curve[0].double(), curve[1].double(), curve[2]
+    misses = curve[0].double()
+    alarms = curve[1].double()
+    thresholds = curve[2]
     gap = misses - alarms  # rises from a value below 0 to one above 0
     after = (gap >= 0).int().argmax()
     before = torch.where(gap[after] == 0, after, after - 1)
@@ -184,7 +186,8 @@ def gaussian_equal_error(
         >>> print(f"{rate:.4f} at {threshold:.4f}")
         0.0912 at 1.3333
     """
-    m0, m1 = _finite("nontarget_mean", nontarget_mean), _finite("target_mean", target_mean)
+    m0 = _finite("nontarget_mean", nontarget_mean)
+    m1 = _finite("target_mean", target_mean)
     s0 = _finite("nontarget_deviation", nontarget_deviation, above=0.0, rule="finite and above 0")
     s1 = _finite("target_deviation", target_deviation, above=0.0, rule="finite and above 0")
     rate = torch.special.ndtr(-(m1 - m0) / (s0 + s1))

@@ -36,7 +36,8 @@ class ErrorRates(NamedTuple):
 
     def counts(self) -> "ErrorCounts":
         """Return the numbers of errors instead of the rates."""
-        misses, false_alarms = (self.p_miss * self.targets).round(), (self.p_fa * self.nontargets).round()
+        misses = (self.p_miss * self.targets).round()
+        false_alarms = (self.p_fa * self.nontargets).round()
         return ErrorCounts(misses.long(), false_alarms.long(), self.thresholds)
 
 
@@ -62,7 +63,8 @@ class ErrorCounts(NamedTuple):
 
     def rates(self) -> ErrorRates:
         """Return the rates of errors instead of the numbers."""
-        misses, false_alarms = self.misses.double(), self.false_alarms.double()
+        misses = self.misses.double()
+        false_alarms = self.false_alarms.double()
         return ErrorRates(
             misses / misses[-1], false_alarms / false_alarms[0], self.thresholds, self.targets, self.nontargets
         )
@@ -81,7 +83,8 @@ def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
 
 def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
     """Warn if ``area``, under the ROC curve, is more than 2 standard deviations (of random scores) below 1/2."""
-    targets, nontargets = int(counts.targets), int(counts.nontargets)
+    targets = int(counts.targets)
+    nontargets = int(counts.nontargets)
     deviation = ((targets + nontargets + 1) / (12 * targets * nontargets)) ** 0.5  # Mann and Whitney, 1947
     if area < 0.5 - 2 * deviation:
         problem = f"the area under the ROC{name} is {area.item():.4g}, below 1/2: scores may be reversed"
@@ -90,7 +93,8 @@ def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
 
 def area_under_roc(counts: ErrorCounts) -> Tensor:
     """Compute the share of (target, non-target) pairs in which the target scores higher, ties counting 1/2; float64."""
-    rejected, misses = counts.false_alarms[:-1] - counts.false_alarms[1:], counts.misses
+    rejected = counts.false_alarms[:-1] - counts.false_alarms[1:]
+    misses = counts.misses
     lost = rejected.mul_(misses[1:] + misses[:-1]).sum()  # twice the pairs where the target scores lower, plus ties
     doubled = 2 * counts.targets * counts.nontargets
     return (doubled - lost).double() / doubled
@@ -131,7 +135,8 @@ def missing_kind(labels: Tensor) -> str | None:
 def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
     """Count errors of float64 scores and bool labels (N,) with each distinct score, and infinity, as the threshold."""
     size = len(scores)
-    thresholds, misses = scores.new_empty(size + 1), labels.new_empty(size + 1, dtype=torch.int64)
+    thresholds = scores.new_empty(size + 1)
+    misses = labels.new_empty(size + 1, dtype=torch.int64)
     thresholds[-1], misses[0] = inf, 0
     order = torch.empty_like(labels, dtype=torch.int64)
     torch.sort(scores, out=(thresholds[:-1], order))  # in place, to avoid a copy of 10^7 scores
@@ -165,7 +170,8 @@ def hull_vertices(counts: ErrorCounts) -> Tensor:
     """
     from scipy.optimize import isotonic_regression  # scipy.optimize takes long to import
 
-    targets, nontargets = counts.misses.diff().cpu().numpy(), -counts.false_alarms.diff().cpu().numpy()
+    targets = counts.misses.diff().cpu().numpy()
+    nontargets = -counts.false_alarms.diff().cpu().numpy()
     trials = targets + nontargets
     blocks = torch.from_numpy(isotonic_regression(targets / trials, weights=trials).blocks).to(counts.misses.device)
     points = zip(blocks.tolist(), counts.false_alarms[blocks].tolist(), counts.misses[blocks].tolist(), strict=True)

@@ -136,7 +136,8 @@ class MinCllr(ErrorStatistic):
     def from_counts(self, counts: ErrorCounts) -> Tensor:
         """Return the minimum cost."""
         rates = convex_hull(counts).rates()
-        targets, nontargets = rates.p_miss.diff(), -rates.p_fa.diff()
+        targets = rates.p_miss.diff()
+        nontargets = -rates.p_fa.diff()
         ratio = targets.log() - nontargets.log()
         terms = torch.where(targets > 0, targets * softplus(-ratio), 0.0) + torch.where(
             nontargets > 0, nontargets * softplus(ratio), 0.0
@@ -213,8 +214,10 @@ def bayes_errors_from_counts(counts: ErrorCounts, log_odds: Tensor) -> BayesErro
     """Compute `normalized_bayes_error` from error counts, at each of the ``log_odds`` (P,)."""
     odds = log_odds.to(counts.thresholds)
     # Weights of misses and false alarms, scaled to a minimum of 1, so that tiny priors do not underflow.
-    miss, false_alarm = odds.clamp(min=0).exp(), (-odds).clamp(min=0).exp()
-    curve, hull = counts.rates(), convex_hull(counts).rates()
+    miss = odds.clamp(min=0).exp()
+    false_alarm = (-odds).clamp(min=0).exp()
+    curve = counts.rates()
+    hull = convex_hull(counts).rates()
     place = torch.searchsorted(curve.thresholds, -odds).clamp(max=len(curve.thresholds) - 1)
     actual = miss * curve.p_miss[place] + false_alarm * curve.p_fa[place]
     minimum = (miss.unsqueeze(1) * hull.p_miss + false_alarm.unsqueeze(1) * hull.p_fa).amin(dim=1)

@@ -65,11 +65,13 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
     )
     order = preds.double().argsort(descending=True, stable=True)
     order = order[names[order].argsort(stable=True)]
-    scores, codes = preds[order].double(), names[order].long()
+    scores = preds[order].double()
+    codes = names[order].long()
     counts = codes.bincount(minlength=num_names)
     if top is not None:
         rank = torch.arange(len(codes), device=codes.device) - (counts.cumsum(0) - counts)[codes]
-        scores, codes = scores[rank < top], codes[rank < top]
+        scores = scores[rank < top]
+        codes = codes[rank < top]
         counts = counts.clamp(max=top)
     by_name = Bins(codes, num_names)
     mean = by_name.sum(scores) / counts

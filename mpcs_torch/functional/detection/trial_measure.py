@@ -98,10 +98,12 @@ class TrialMeasure(ABC, Generic[Value]):
     def split(self, scores: Tensor, labels: Tensor) -> list[BinaryTrials]:
         """Drop ignored samples, and split scores and labels into one detector per class (or one for all)."""
         if widest_float(scores.device) != torch.float64:
-            scores, labels = scores.cpu(), labels.cpu()
+            scores = scores.cpu()
+            labels = labels.cpu()
         counted = labels != IGNORED
         if not counted.all():
-            scores, labels = scores[counted], labels[counted]
+            scores = scores[counted]
+            labels = labels[counted]
         scores = scores.double()
         if self.num_classes is None:
             return [BinaryTrials(None, scores, labels == 1)]

@@ -101,7 +101,8 @@ def _check_matrix(
 
 def _off_diagonal(concern: Tensor) -> Tensor:
     if concern.layout == torch.sparse_coo:
-        indices, weights = concern.coalesce().indices(), concern.coalesce().values()
+        indices = concern.coalesce().indices()
+        weights = concern.coalesce().values()
         return weights[indices[0] != indices[1]]
     rows, columns = concern.shape
     return concern[~torch.eye(rows, columns, dtype=torch.bool, device=concern.device)]

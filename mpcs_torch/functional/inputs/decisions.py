@@ -34,7 +34,8 @@ def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if k < scores.shape[1]:
         tied = highest[:, k - 1] == highest[:, k]
         if tied.any():
-            rows, last = scores[tied], highest[tied, k - 1 : k]
+            rows = scores[tied]
+            last = highest[tied, k - 1 : k]
             higher, equal = ~(rows <= last), rows == last  # NaN ranks highest
             n_equal = k - higher.sum(dim=1, keepdim=True)
             members = (higher | (equal & (equal.cumsum(dim=1) <= n_equal))).nonzero()[:, 1].view(-1, k)
@@ -103,7 +104,8 @@ def flatten_decisions(
         check_scores(preds, target, num_classes)
         raw, predicted = highest_class(preds.detach())
         if preds.ndim > 2:
-            raw, predicted = raw.reshape(-1), predicted.reshape(-1)
+            raw = raw.reshape(-1)
+            predicted = predicted.reshape(-1)
     else:
         if preds.is_complex():
             raise ValueError(f"preds must be classes or real scores, but got dtype {preds.dtype}.")

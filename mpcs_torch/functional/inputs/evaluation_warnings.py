@@ -28,7 +28,8 @@ class EvaluationWarning(UserWarning):
 
     def __init__(self, code: str, sentence: str) -> None:
         super().__init__(code, sentence)
-        self.code, self.sentence = code, sentence
+        self.code = code
+        self.sentence = sentence
         self.page = f"docs/how-to/misleading-evaluations.md#{code.lower()}"
 
     def __str__(self) -> str:

@@ -94,7 +94,8 @@ class LossBatch(NamedTuple):
             losses = torch.where(self.sample_weight == 0, 0.0, losses * self.sample_weight)
         if self.settings.reduction == "none":
             return losses.reshape(self.shape)
-        total, mass = losses.sum(), self.mass().sum()
+        total = losses.sum()
+        mass = self.mass().sum()
         if self.settings.reduction == "sum":
             return total
         return torch.where(mass == 0, nan, total / torch.where(mass == 0, 1.0, mass))  # as in torch; the gradient is 0

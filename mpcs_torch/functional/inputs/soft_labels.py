@@ -127,7 +127,8 @@ def flatten_soft(
     weight = flatten_weight(sample_weight, preds.shape[:1] + preds.shape[2:])
     weight = None if weight is None else weight.unsqueeze(1)
     if preds.ndim == 1:
-        preds, target = preds.unsqueeze(1), target.unsqueeze(1)
+        preds = preds.unsqueeze(1)
+        target = target.unsqueeze(1)
         ignore = None if ignore is None else ignore.unsqueeze(1)
     classes = preds.shape[1]
     ignored = None if ignore is None else by_class(ignore, classes)

@@ -76,7 +76,9 @@ def measure_samples(
     samples: Samples, true_probs: Tensor, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
 ) -> MeasuredProbabilities:
     """Divide ``true_probs`` (M,), those of true classes, into bins; return the bins and the means of their rates."""
-    kept, labels, wide = samples.labels.counted, samples.labels, widest_float(true_probs.device)
+    kept = samples.labels.counted
+    labels = samples.labels
+    wide = widest_float(true_probs.device)
     labels = Labels(labels.target[kept], labels.raw[kept], labels.num_classes)
     samples = Samples(samples.scores[kept], labels, samples.scale)
     values, counts = torch.unique(true_probs[kept].to(wide), return_counts=True)
@@ -138,7 +140,9 @@ def _measure(
     span: BinSpan,
 ) -> MeasuredProbabilities:
     """Choose `_Bins`, and count true classes and (with ``count_others``) other classes in them; compute the means."""
-    wide, total, width = histogram.low.dtype, int(histogram.correct.sum()), delta or 1.0
+    wide = histogram.low.dtype
+    total = int(histogram.correct.sum())
+    width = delta or 1.0
     cell = (histogram.middle / width).long().clamp(0, round(1 / width) - 1)
     cell_counts = Bins(cell, round(1 / width)).sum(histogram.correct)
     is_singular = cell_counts * min(n_bins, total) > (inf if delta is None else total)
@@ -193,7 +197,8 @@ def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: i
     log_cell = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS).floor().long() + LOW_CELLS
     cell = torch.where(scaled < 1, log_cell, LOW_CELLS - 1 + scaled.long()).clamp(0, grid_size(cells) - 1)
     true_cell = cell.gather(1, labels.unsqueeze(1)).squeeze(1)
-    weight, grid = counted.long(), grid_size(cells)
+    weight = counted.long()
+    grid = grid_size(cells)
     correct = Bins(true_cell, grid).sum(weight)
     total = Bins(cell.reshape(-1), grid).sum(weight.unsqueeze(1).expand_as(cell).reshape(-1))
     return correct, total - correct
@@ -204,7 +209,10 @@ def measure_counts(
 ) -> MeasuredProbabilities:
     """Compute bins and means from the counts of each histogram cell, (grid_size,); 1 / ``delta`` divides ``cells``."""
     edges, used = _edges(cells, correct.device), correct + incorrect > 0  # few rows fill few of the cells
-    low, high, correct, incorrect = edges[:-1][used], edges[1:][used], correct[used], incorrect[used]
+    low = edges[:-1][used]
+    high = edges[1:][used]
+    correct = correct[used]
+    incorrect = incorrect[used]
     histogram = _Histogram((low + high) / 2, low, high, correct)
 
     def count_others(bins: _Bins) -> Tensor:
@@ -415,7 +423,8 @@ class ProbabilityAccuracy(Measure[Samples, CellSums]):
 
     def sums(self, rows: Samples, bins: Bins | None = None) -> Tensor:
         """Return the sums of all rows, or of the rows in each bin."""
-        probs, labels = rows.probs(), rows.labels
+        probs = rows.probs()
+        labels = rows.labels
         true_probs = rows.true_class_values(probs)
         if bins is None:
             return self._sums(probs, labels.target, labels.counted, true_probs)

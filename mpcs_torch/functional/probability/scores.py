@@ -304,7 +304,8 @@ def generalized_mean_loss(batch: LossBatch, power: float) -> Tensor:
     counts = mass = batch.mass().to(wide)
     if batch.is_soft:
         share_weight = batch.class_shares().sum(dim=1)
-        logs, mass = -batch.cross_entropy() / share_weight, share_weight.to(wide) * mass
+        logs = -batch.cross_entropy() / share_weight
+        mass = share_weight.to(wide) * mass
     else:
         unweighted = batch._replace(settings=batch.settings._replace(weight=None))
         logs = -unweighted.cross_entropy()  # 0 for ignored samples

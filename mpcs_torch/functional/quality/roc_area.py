@@ -118,7 +118,8 @@ def misranked(scores: Tensor, is_in_group: Tensor, weights: Tensor) -> Misranked
     rest, group = (levels.bincount(weights * kind) for kind in (~is_in_group, is_in_group))
     above = 1 - (rest.cumsum(0) - rest / 2) / rest.sum()
     below = (group.cumsum(0) - group / 2) / group.sum()
-    inside, outside = is_in_group.nonzero().squeeze(1), (~is_in_group).nonzero().squeeze(1)
+    inside = is_in_group.nonzero().squeeze(1)
+    outside = (~is_in_group).nonzero().squeeze(1)
     return Misranked(
         Shares(inside, above[levels[inside]], weights[inside]),
         Shares(outside, below[levels[outside]], weights[outside]),

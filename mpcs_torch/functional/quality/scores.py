@@ -81,7 +81,8 @@ class ClassCountMeasure(DecisionMeasure[ClassCounts]):
 
     def terms(self, rows: Decisions) -> Sequence[Term]:
         """Return whether the decision is right at the true class, 1 at the true class, and 1 at the decision."""
-        size, true = self.num_classes, rows.labels.target
+        size = self.num_classes
+        true = rows.labels.target
         return Term(size, true, rows.predicted == true), Term(size, true), Term(size, rows.predicted)
 
     def ratio(self, sums: ClassCounts, whole: ClassCounts) -> RatioOfBins:  # noqa: ARG002
@@ -175,7 +176,8 @@ class MulticlassQualityMetrics(ClassCountMeasure):
 
     def value(self, sums: ClassCounts) -> Any:
         """Return all quality metrics by name; from counts of shape (..., C), each has the shape (...)."""
-        all_right, total = sums.right.sum(-1), sums.true.sum(-1)
+        all_right = sums.right.sum(-1)
+        total = sums.true.sum(-1)
         accuracy = _divide(all_right, total, self.zero_division)
         precision = _divide(sums.right, sums.predicted, self.zero_division).mean(-1)
         recall = _divide(sums.right, sums.true, self.zero_division).mean(-1)

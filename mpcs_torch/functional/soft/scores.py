@@ -37,7 +37,8 @@ def soft_sums(
     """Return the weighted sums for each class, in ``dtype``, without synchronizing an accelerator."""
 
     def degrees(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
-        predicted, actual = chunk.predicted, chunk.actual
+        predicted = chunk.predicted
+        actual = chunk.actual
         return _intersection(predicted, actual, t_norm, dtype), predicted, actual
 
     shared, predicted, actual = samples.sums(degrees, dtype, bins)
@@ -161,7 +162,8 @@ class HardF1(SoftScore):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        threshold, shape = self.threshold, (self.num_classes,)
+        threshold = self.threshold
+        shape = (self.num_classes,)
         if isinstance(threshold, Tensor):
             is_by_class = threshold.shape == shape and threshold.is_floating_point()
             rule = f"threshold must be a number or floating point of shape {shape}"
@@ -174,7 +176,8 @@ class HardF1(SoftScore):
         limit = self.threshold.to(rows.preds.device, wide) if isinstance(self.threshold, Tensor) else self.threshold
 
         def thresholded(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
-            predicted, actual = chunk.predicted > limit, chunk.actual > HARD_LABEL
+            predicted = chunk.predicted > limit
+            actual = chunk.actual > HARD_LABEL
             predicted = predicted if chunk.ignored is None else predicted & chunk.counted
             return predicted & actual, predicted, actual
 
@@ -265,7 +268,8 @@ def best_f_thresholds(
     samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=None, ignore=ignore)
     raise_first(samples.find_faults())
     wide = widest_float(samples.preds.device)
-    predicted, is_true = samples.predicted.detach().to(wide), samples.actual > HARD_LABEL
+    predicted = samples.predicted.detach().to(wide)
+    is_true = samples.actual > HARD_LABEL
     columns = zip(predicted.unbind(1), is_true.unbind(1), samples.counted.unbind(1), strict=True)
     best = [_best_of_class(values[counted], truth[counted], beta) for values, truth, counted in columns]
     return FThresholds(*(torch.stack(field) for field in zip(*best, strict=True)))
@@ -281,7 +285,8 @@ def _best_of_class(predicted: Tensor, is_true: Tensor, beta: float) -> FThreshol
     fscore = (1 + beta**2) * hits / (beta**2 * hits[0] + accepted)
     best = fscore == fscore.max()
     edges = best.to(total).diff(prepend=total.new_zeros(1), append=total.new_zeros(1))
-    first, last = (edges == 1).nonzero().squeeze(1), (edges == -1).nonzero().squeeze(1) - 1
+    first = (edges == 1).nonzero().squeeze(1)
+    last = (edges == -1).nonzero().squeeze(1) - 1
     low = torch.where(first > 0, values[(first - 1).clamp(min=0)], -torch.inf)
     high = values[last]
     widest = (high - low).nan_to_num(posinf=-1).argmax()
@@ -496,7 +501,8 @@ class SoftKLDivergence(SoftMeasure[WeightedSum]):
         wide = widest_float(rows.preds.device)  # 1 - 1e-8 is 1 in float32
 
         def divergences(chunk: SoftSamples) -> tuple[Tensor]:
-            p, y = chunk.predicted.to(wide), chunk.actual.to(wide)
+            p = chunk.predicted.to(wide)
+            y = chunk.actual.to(wide)
             p = p.clamp(self.epsilon, 1 - self.epsilon) if self.epsilon else p
             values = _divergence(p, y) + _divergence(1 - p, 1 - y)
             return (values if chunk.ignored is None else torch.where(chunk.ignored, 0.0, values),)

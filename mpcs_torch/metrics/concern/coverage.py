@@ -120,7 +120,8 @@ class RiskCoverageArea(SumMetric):
         """Return the curve of dangerous errors per decided sample against coverage, for samples of all processes."""
         with self.gathered():
             self.check_computable()
-            risk, loss = self.kept_samples("risk"), self.kept_samples("loss")
+            risk = self.kept_samples("risk")
+            loss = self.kept_samples("loss")
         counted = loss != IGNORED
         return risk_coverage_curve(risk[counted], loss[counted])
 

@@ -106,7 +106,8 @@ class _ThresholdCost(_CostMetric):
         """
         if not isinstance(source, MinDetectionCost | EqualErrorRate):
             raise ValueError(f"source must be a MinDetectionCost or an EqualErrorRate, but got {source!r}.")
-        ours, theirs = self.measure, source.measure
+        ours = self.measure
+        theirs = source.measure
         if (ours.num_classes, ours.detectors) != (theirs.num_classes, theirs.detectors):
             raise ValueError(f"source must have {_class_pair(ours)}, but has {_class_pair(theirs)}.")
         if isinstance(source, MinDetectionCost) and source.points != ours.points:

@@ -103,7 +103,8 @@ class ProbabilityAccuracy(SumMetric):
         if self.measure is not None:
             self.add(sums=self.measure.sums(samples))
             return
-        probs, labels = samples.probs(), samples.labels
+        probs = samples.probs()
+        labels = samples.labels
         true_probs = samples.true_class_values(probs)
         self.add(powers=power_sums(true_probs, labels.weight, self.epsilon), samples=labels.weight.sum())
         kept = probs if self.from_logits else probs.clone()  # the probabilities may share memory with the caller
@@ -131,7 +132,8 @@ class ProbabilityAccuracy(SumMetric):
             self.check_computable()
             if self.measure is not None:
                 return self.measure.measured(self.measure.named(self.sums))
-            probs, labels = self.kept_samples("probs"), self.kept_samples("true_labels")
+            probs = self.kept_samples("probs")
+            labels = self.kept_samples("true_labels")
         samples = flatten_samples(probs, labels, self.num_classes, "probs", ignore_index=-1)
         return kernel.measure_samples(samples, samples.map(prob_of_true_class), *settings)
 
