@@ -9,7 +9,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from mpcs_torch.functional import best_f_thresholds, hard_f1, jackknife_interval, soft_f1, soft_kl_divergence
+from mpcs_torch.functional import hard_f1, jackknife_interval, soft_f1, soft_kl_divergence
 from mpcs_torch.plots.canvas import BLUE, GREEN, GREY, ORANGE
 
 CLASSES, RECORDINGS, SEGMENTS, ANNOTATORS = 11, 60, 50, 5
@@ -55,7 +55,7 @@ def soft_references() -> Tensor:
 
 def scores(preds: Tensor, target: Tensor) -> list[float]:
     """Return KLD, hard F at 0.5 and at the best thresholds (micro, macro), soft macro and micro F."""
-    best = best_f_thresholds(preds, target, num_classes=CLASSES).threshold
+    best = best_thresholds(preds, target)
     hard = [
         hard_f1(preds, target, num_classes=CLASSES, threshold=threshold, average=average).item()
         for threshold in (0.5, best)
@@ -63,6 +63,16 @@ def scores(preds: Tensor, target: Tensor) -> list[float]:
     ]
     soft = [soft_f1(preds, target, num_classes=CLASSES, average=average).item() for average in ("macro", "micro")]
     return [soft_kl_divergence(preds, target, epsilon=1e-7).item(), *hard, *soft]  # the floor of `mpcs score`
+
+
+def best_thresholds(preds: Tensor, target: Tensor) -> Tensor:
+    """Return for each class the threshold of 200 with the highest hard F on these samples."""
+    thresholds = torch.arange(200) / 200
+    by_class = [
+        hard_f1(preds, target, num_classes=CLASSES, threshold=threshold.item(), average="none")
+        for threshold in thresholds
+    ]
+    return thresholds[torch.stack(by_class).argmax(dim=0)]
 
 
 def draw(rows: Tensor, names: list[str]) -> None:

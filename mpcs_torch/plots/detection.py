@@ -151,7 +151,7 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
 
     The error is a solid line, and the minimum a dashed line; the gap between these is due to calibration. Where the
     error is above 1, ignoring the scores is better. The error axis ends at 5 or below.
-    `functional.normalized_bayes_error` has the equation.
+    The docstring of `bayes_errors_from_counts` has the equation.
 
     Args:
         systems: The curve of each detector by its name, from `functional.detection_curve` of natural-log likelihood

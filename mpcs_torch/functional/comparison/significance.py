@@ -9,7 +9,6 @@ from torch import Tensor
 
 from mpcs_torch.errors import require
 from mpcs_torch.functional.comparison.confidence_intervals import checked_values
-from mpcs_torch.functional.inputs.arrays import as_tensor
 
 
 def holm_adjusted(p_values: Tensor) -> Tensor:
@@ -51,56 +50,6 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
     return torch.empty_like(stepped).index_copy(0, order, stepped)
 
 
-class McNemarTest(NamedTuple):
-    """The numbers of samples that only one of two systems got wrong, and the p-value of McNemar's test."""
-
-    only_first: int
-    """The number of samples that only the first system got wrong."""
-    only_second: int
-    """The number of samples that only the second system got wrong."""
-    p_value: float
-    """The two-sided p-value, in (0, 1]."""
-
-
-def mcnemar_test(first: Tensor, second: Tensor) -> McNemarTest:
-    r"""Test whether two systems have the same error rate, by McNemar's exact test for independent samples.
-
-    Let b be the number of samples that only the first system got wrong, and c the number that only the second got
-    wrong. If the error rates are equal, b has the distribution Bin(b + c, 1/2). The p-value is
-
-    .. math:: p = \min(1, 2 \, P[\mathrm{Bin}(b + c, 1/2) \le \min(b, c)])
-
-    The test is conservative if b + c is small. Samples of one patient are not independent. Needs scipy.
-
-    Args:
-        first: ``(N,)`` bools: whether the first system got each sample wrong.
-        second: ``(N,)`` bools: whether the second system got the same sample wrong.
-
-    Raises:
-        ValueError: If a dtype or a shape breaks its rule above.
-
-    References:
-        McNemar: Note on the sampling error of the difference between correlated proportions, Psychometrika 12, 1947.
-
-    Example:
-        >>> mcnemar_test(torch.tensor([True] * 6 + [False]), torch.tensor([False] * 7))
-        McNemarTest(only_first=6, only_second=0, p_value=0.03125)
-    """
-    from scipy.special import bdtr  # scipy.stats takes longer to import
-
-    first = as_tensor(first, "first")
-    second = as_tensor(second, "second")
-    for name, wrong in (("first", first), ("second", second)):
-        is_row = wrong.dtype == torch.bool and wrong.ndim == 1
-        require(is_row, f"{name} must be bools (N,)", f"{wrong.dtype} {tuple(wrong.shape)}")
-    is_paired = len(first) == len(second)
-    require(is_paired, "first and second must hold the same samples", f"{len(first)} and {len(second)}")
-    only_first = int((first & ~second).sum())
-    only_second = int((second & ~first).sum())
-    p_value = 2 * bdtr(min(only_first, only_second), only_first + only_second, 0.5)
-    return McNemarTest(only_first, only_second, min(1.0, float(p_value)))
-
-
 MAX_ENUMERATED, MAX_LATTICE = 36, 4096
 """The maximum number of units whose sign flips are enumerated, and the maximum size of a distribution on a lattice."""
 
@@ -113,8 +62,8 @@ def sign_flip_test(values: Tensor, counts: Tensor | None = None) -> float:
 
     .. math:: p = P\left[\left|\sum_u \epsilon_u x_u\right| \ge \left|\sum_u x_u\right|\right]
 
-    If the sum is above 0, a higher x of a unit where it is not below 0 never raises p. For values of -1, 0 and 1, the
-    test is `mcnemar_test`. The probability is exact for up to 36 units, and for values that are multiples of one
+    If the sum is above 0, a higher x of a unit where it is not below 0 never raises p. For values of -1, 0 and 1,
+    this is McNemar's exact test. The probability is exact for up to 36 units, and for values that are multiples of one
     number; otherwise, it is a saddle-point approximation.
 
     Args:

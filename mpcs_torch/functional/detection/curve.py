@@ -13,7 +13,6 @@ from mpcs_torch.functional.detection.errors import (
     ErrorCounts,
     ErrorRates,
     area_under_roc,
-    convex_hull,
     hull_vertices,
     observed_errors,
 )
@@ -94,26 +93,6 @@ class DetectionCurve(TrialMeasure[Curves]):
         """Return the curve of the detector, or a list with that of each class."""
         curves = [curve_of_trials(trials) for trials in by_class]
         return curves if len(curves) > 1 else curves[0]
-
-
-def roc_convex_hull(preds: Tensor, target: Tensor) -> ErrorRates:
-    """Compute the vertices of the lower convex hull of the curve of miss rates against false-alarm rates.
-
-    A detector that chooses between two thresholds at random reaches any point between two vertices. The result has the
-    vertices by ascending threshold.
-
-    ``preds`` and ``target`` are the ``(N,)`` scores and labels of one detector, as in `equal_error_rate`.
-
-    References:
-        Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
-
-    Example:
-        >>> import torch
-        >>> hull = roc_convex_hull(torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 1, 0, 1]))
-        >>> hull.p_miss.tolist(), hull.p_fa.tolist()
-        ([0.0, 0.0, 1.0], [1.0, 0.0, 0.0])
-    """
-    return convex_hull(observed_errors(preds, target)).rates()
 
 
 def curve_of_trials(trials: BinaryTrials) -> ErrorRates:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.detection.errors import ErrorCounts, convex_hull, observed_errors
+from mpcs_torch.functional.detection.errors import ErrorCounts, convex_hull
 from mpcs_torch.functional.detection.trial_measure import (
     BinaryTrials,
     ClassAverage,
@@ -160,8 +160,6 @@ def softplus(x: Tensor) -> Tensor:
     return torch.logaddexp(x.new_zeros(()), x)
 
 
-MAX_LOG_ODDS = 700
-"""The largest valid log odds: the exponential of larger ones overflows (from 710 on)."""
 LOG_ODDS = torch.linspace(-9, 9, 361, dtype=torch.float64)
 """The log odds on the x-axis of figures."""
 
@@ -175,43 +173,20 @@ class BayesErrors(NamedTuple):
     """(P,): the rates at the best threshold; in [0, 1]."""
 
 
-def normalized_bayes_error(preds: Tensor, target: Tensor, *, log_odds: Tensor) -> BayesErrors:
+def bayes_errors_from_counts(counts: ErrorCounts, log_odds: Tensor) -> BayesErrors:
     r"""Compute the normalised error rates of natural-log likelihood ratios at each prior; lower is better.
 
-    For each value :math:`o` of ``log_odds``, the prior is :math:`p = \sigma(o)`, and the Bayes threshold :math:`-o`:
+    For each value :math:`o` of ``log_odds`` (P,), the prior is :math:`p = \sigma(o)`, and the Bayes threshold
+    :math:`-o`:
 
     .. math:: \frac{p \, P_{miss}(-o) + (1 - p) P_{fa}(-o)}{\min(p, 1 - p)}
 
     A prior with two unequal costs is equivalent to another prior with equal costs, so that the rates over all priors
     cover all operating points.
 
-    Args:
-        preds: ``(N,)`` natural-log likelihood ratios, floating point.
-        target: ``(N,)`` integers or bools: 1 for targets, 0 for non-targets; both must occur.
-        log_odds: ``(P,)`` natural-log odds of a target, floating point, from -700 to 700.
-
-    Returns:
-        `BayesErrors`, ``(P,)`` float64 each: the rates at the Bayes threshold, and the lowest at any threshold.
-
-    Raises:
-        ValueError: If a shape, a dtype or a value breaks its rule above.
-
     References:
         Brummer, de Villiers: The BOSARIS toolkit user guide, 2011, Section 3 (normalized Bayes error-rate plots).
-
-    Example:
-        >>> scores, labels = torch.tensor([-2.0, 1.0, 3.0]), torch.tensor([0, 1, 1])
-        >>> normalized_bayes_error(scores, labels, log_odds=torch.tensor([-2.0, 0.0])).actual
-        tensor([0.5000, 0.0000], dtype=torch.float64)
     """
-    if log_odds.ndim != 1 or not log_odds.is_floating_point() or not (log_odds.abs() <= MAX_LOG_ODDS).all():
-        rule = f"log_odds must be floating point numbers (P,) from -{MAX_LOG_ODDS} to {MAX_LOG_ODDS}"
-        raise ValueError(f"{rule}, but got {log_odds}.")
-    return bayes_errors_from_counts(observed_errors(preds, target), log_odds)
-
-
-def bayes_errors_from_counts(counts: ErrorCounts, log_odds: Tensor) -> BayesErrors:
-    """Compute `normalized_bayes_error` from error counts, at each of the ``log_odds`` (P,)."""
     odds = log_odds.to(counts.thresholds)
     # Weights of misses and false alarms, scaled to a minimum of 1, so that tiny priors do not underflow.
     miss = odds.clamp(min=0).exp()

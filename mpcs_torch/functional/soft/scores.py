@@ -232,73 +232,6 @@ HARD_LABEL = 0.5
 """The threshold of soft labels: a label above 0.5 counts as positive."""
 
 
-class FThresholds(NamedTuple):
-    """The threshold with the highest F score for each class, and that score: (C,) each, float64 (float32 on MPS)."""
-
-    threshold: Tensor
-    """The threshold of each class; a prediction above it is positive."""
-    fscore: Tensor
-    """The F score of each class at its threshold, in [0, 1]; NaN for a class without positive labels."""
-
-
-def best_f_thresholds(
-    preds: Tensor, target: Tensor, ignore: Tensor | None = None, *, num_classes: int, beta: float = 1.0
-) -> FThresholds:
-    r"""Compute for each class the threshold of predictions with the highest F score against labels above 0.5.
-
-    All distinct predictions are tried, so the maximum is exact. If several intervals of thresholds reach it, the middle
-    of the widest bounded interval is returned (of the lowest in a tie). If a single interval reaches it and has no
-    lower end, the threshold is -inf. A class without a label above 0.5 gets the threshold +inf and the F score NaN.
-
-    The returned F score is optimistic: choose thresholds on development data, and evaluate them with `hard_f1` on other
-    data. Thresholds per class can give a lower micro F than one threshold. Arguments and errors are as in `soft_fbeta`.
-
-    References:
-        Harju, Mesaros: Evaluating classification systems against soft labels with fuzzy precision and recall,
-        DCASE 2023, Section 3.1 (optimal threshold).
-
-    Example:
-        >>> preds, target = torch.tensor([0.1, 0.2, 0.4, 0.7]), torch.tensor([0.2, 0.4, 0.6, 0.9])
-        >>> best = best_f_thresholds(preds, target, num_classes=1)
-        >>> print(f"F {best.fscore.item():.1f} above {best.threshold.item():.1f}")
-        F 1.0 above 0.3
-    """
-    check_soft_settings(num_classes, "none", 0.0)
-    check_beta(beta)
-    samples = flatten_soft(preds, target, num_classes=num_classes, sample_weight=None, ignore=ignore)
-    raise_first(samples.find_faults())
-    wide = widest_float(samples.preds.device)
-    predicted = samples.predicted.detach().to(wide)
-    is_true = samples.actual > HARD_LABEL
-    columns = zip(predicted.unbind(1), is_true.unbind(1), samples.counted.unbind(1), strict=True)
-    best = [_best_of_class(values[counted], truth[counted], beta) for values, truth, counted in columns]
-    return FThresholds(*(torch.stack(field) for field in zip(*best, strict=True)))
-
-
-def _best_of_class(predicted: Tensor, is_true: Tensor, beta: float) -> FThresholds:
-    if not is_true.any():
-        return FThresholds(predicted.new_tensor(torch.inf), predicted.new_tensor(torch.nan))
-    values, place, total = torch.unique(predicted, return_inverse=True, return_counts=True)
-    positives = torch.zeros_like(total).index_add(0, place, is_true.to(total))
-    from_value_up = (counts.flip(0).cumsum(0).flip(0).to(predicted) for counts in (total, positives))
-    accepted, hits = from_value_up
-    fscore = (1 + beta**2) * hits / (beta**2 * hits[0] + accepted)
-    best = fscore == fscore.max()
-    edges = best.to(total).diff(prepend=total.new_zeros(1), append=total.new_zeros(1))
-    first = (edges == 1).nonzero().squeeze(1)
-    last = (edges == -1).nonzero().squeeze(1) - 1
-    low = torch.where(first > 0, values[(first - 1).clamp(min=0)], -torch.inf)
-    high = values[last]
-    widest = (high - low).nan_to_num(posinf=-1).argmax()
-    return FThresholds(_midpoint(low[widest], high[widest]), fscore.max())
-
-
-def _midpoint(low: Tensor, high: Tensor) -> Tensor:
-    """Return the middle of [low, high), or ``low`` if it is infinite or no other float lies in between."""
-    middle = low + (high - low) / 2
-    return torch.where(low.isinf() | (middle >= high), low, middle)
-
-
 def soft_precision(
     preds: Tensor,
     target: Tensor,
@@ -434,7 +367,7 @@ def hard_f1(
     """Compute the F1 of predictions above a threshold against labels above 0.5; in [0, 1], higher is better.
 
     A prediction above ``threshold`` counts as positive. ``threshold`` is a number, or ``(C,)`` numbers, one for each
-    class. The score has no gradient. It is optimistic if `best_f_thresholds` chose the thresholds on the same data.
+    class. The score has no gradient. It is optimistic if the thresholds were chosen on the same data.
     The average ``"weighted"`` weighs classes by their number of positive labels. The other arguments, the shape of the
     result and errors are those of `soft_fbeta`.
 
