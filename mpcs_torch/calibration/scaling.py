@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from mpcs_torch.errors import require
 from mpcs_torch.functional.detection.errors import check_both_occur, flatten_trials
 from mpcs_torch.functional.inputs.checks import check_by_class, check_num_classes, widest_float
-from mpcs_torch.functional.inputs.faults import Fault, finite, raise_first
+from mpcs_torch.functional.inputs.faults import Fault, raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 
 ScalingMethod = Literal["temperature", "vector"]
@@ -53,7 +53,7 @@ def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> Labelled
 def not_finite(logits: Tensor) -> Fault:
     """Return a `Fault` that marks each row of ``logits`` (M, C) in which a value is not finite."""
     rule = "preds must be finite logits (clamp probabilities, for example to 1e-12, before taking logarithms)"
-    return Fault(rule, logits, [finite(logits.amin(dim=1)), finite(logits.amax(dim=1))])
+    return Fault(rule, logits, ~logits.isfinite().all(dim=1))
 
 
 def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,7 +62,7 @@ def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     The scores (M,) are float64, and the mask (M,) is bool.
     """
     batch = flatten_trials(preds, target, num_classes=None, ignore_index=None)
-    raise_first([*batch.faults, Fault("preds must be finite", batch.scores, [finite(batch.scores)])])
+    raise_first([*batch.find_faults(), Fault("preds must be finite", batch.scores, ~batch.scores.isfinite())])
     scores = in_float64(batch.scores)
     is_target = batch.labels.to(scores.device) == 1
     check_both_occur(is_target)

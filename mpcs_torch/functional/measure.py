@@ -17,15 +17,15 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
-from mpcs_torch.functional.inputs.decisions import Decisions, decision_rules, flatten_decisions
+from mpcs_torch.functional.inputs.decisions import Decisions, decision_rule, flatten_decisions
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
-from mpcs_torch.functional.inputs.labels import Bins, Labels, Term, WeightedSum
+from mpcs_torch.functional.inputs.labels import Bins, Labels, Term, WeightedSum, value_rules
 from mpcs_torch.functional.inputs.probabilities import (
+    SCORE_RULES,
     Samples,
     Scale,
     flatten_samples,
     input_scale,
-    sample_rules,
 )
 
 Direction = Literal["min", "max"]
@@ -223,7 +223,7 @@ class DecisionMeasure(RowMeasure[Decisions, Sums]):
     @property
     def value_rules(self) -> Sequence[str]:
         """The beginnings of the error messages about invalid values."""
-        return decision_rules(self.num_classes, self.further)
+        return value_rules(self.num_classes, decision_rule(self.num_classes, self.further))
 
     def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
         """Flatten a batch: ``preds`` are decisions (N, ...) or scores (N, C, ...), the others have shape (N, ...)."""
@@ -253,7 +253,7 @@ class ProbabilityMeasure(RowMeasure[Samples, WeightedSum]):
     @property
     def value_rules(self) -> Sequence[str]:
         """The beginnings of the error messages about invalid values."""
-        return sample_rules(self.num_classes, scale=self.scale)
+        return value_rules(self.num_classes, SCORE_RULES[self.scale])
 
     @abstractmethod
     def term(self, samples: Samples) -> Tensor:

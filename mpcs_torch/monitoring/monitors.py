@@ -10,9 +10,10 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.sequential import ALTERNATIVES, log_products
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
-from mpcs_torch.functional.inputs.decisions import REFERRED, decision_range, decision_rules, flatten_decisions
-from mpcs_torch.functional.inputs.faults import Fault, Span
+from mpcs_torch.functional.inputs.decisions import REFERRED, decision_range, decision_rule, flatten_decisions
+from mpcs_torch.functional.inputs.faults import Fault, outside
 from mpcs_torch.functional.inputs.groups import row_names
+from mpcs_torch.functional.inputs.labels import value_rules
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit
 from mpcs_torch.monitoring.alarm import MARGIN, Batch, Mean, Monitor, Values, exact
 
@@ -111,7 +112,7 @@ class RiskMonitor(Monitor):
         super().__init__(
             locals(),
             watched=watched,
-            value_rules=[*decision_rules(num_classes, further), CHANCE_RULE],
+            value_rules=[*value_rules(num_classes, decision_rule(num_classes, further)), CHANCE_RULE],
             state_settings=("num_classes", "tables", "counted", "rates", "least_chance", "cluster_size"),
         )
 
@@ -156,8 +157,8 @@ class RiskMonitor(Monitor):
         loss = self.tables.flatten(1)[:, cells] * weight
 
         def find_faults() -> list[Fault]:
-            in_range = Span(chances, self.least_chance, 1)
-            return [*samples.find_faults(), Fault(CHANCE_RULE, chances, [in_range], counted)]
+            is_bad = outside(chances, self.least_chance, 1) & counted
+            return [*samples.find_faults(), Fault(CHANCE_RULE, chances, is_bad)]
 
         return Values(exact(loss), exact(weight), codes), find_faults
 
@@ -343,8 +344,8 @@ class DriftMonitor(Monitor):
         weight[-1] = ~risks.isnan()
 
         def find_faults() -> list[Fault]:
-            decided = Fault(self.value_rules[0], decisions, [Span(decisions, REFERRED, self.decisions - 1)])
-            return [decided, Fault(RISK_RULE, risks, [Span(risks.nan_to_num(0.0), 0, 1)])]
+            decided = Fault(self.value_rules[0], decisions, outside(decisions, REFERRED, self.decisions - 1))
+            return [decided, Fault(RISK_RULE, risks, outside(risks.nan_to_num(0.0), 0, 1))]
 
         return Values(loss, weight, codes), find_faults
 

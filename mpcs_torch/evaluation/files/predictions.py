@@ -298,7 +298,7 @@ class Predictions:
         if not self.has_shares:
             return degrees
         shares, fault = annotator_shares(degrees)
-        if (off := fault.broken()).any():
+        if (off := fault.broken).any():
             row = int(off.nonzero()[0])
             problem = f"the shares of annotators must sum to 1, but sum to {degrees[row].sum():g}"
             raise read.error(f"{problem}; degrees of truth need metrics such as soft_f1_macro", row)

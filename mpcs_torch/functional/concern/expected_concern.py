@@ -20,17 +20,17 @@ from mpcs_torch.functional.inputs.checks import (
 from mpcs_torch.functional.inputs.decisions import (
     Decisions,
     decision_range,
-    decision_rules,
+    decision_rule,
     flatten_decisions,
     highest_class,
 )
-from mpcs_torch.functional.inputs.faults import Fault, finite
-from mpcs_torch.functional.inputs.labels import Labels, Term
+from mpcs_torch.functional.inputs.faults import Fault
+from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, Term, value_rules
 from mpcs_torch.functional.inputs.probabilities import (
+    SCORE_RULES,
     Samples,
     flatten_samples,
     input_scale,
-    sample_rules,
 )
 from mpcs_torch.functional.measure import RatioOfBins, Ratios, RowMeasure
 
@@ -163,8 +163,9 @@ class ExpectedConcern(RowMeasure[Samples | Decisions, CostSums]):
     @property
     def value_rules(self) -> Sequence[str]:
         """The beginnings of the error messages about invalid values."""
-        target, preds, weight = sample_rules(self.num_classes, scale=input_scale(self.from_logits))
-        return target, f"{preds}, or decisions {decision_range(self.num_classes, self.further)}", weight
+        preds = SCORE_RULES[input_scale(self.from_logits)]
+        rule = f"{preds}, or decisions {decision_range(self.num_classes, self.further)}"
+        return value_rules(self.num_classes, rule)
 
     def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples | Decisions:
         """Flatten a batch of scores (N, C, ...) or decisions (N, ...), labels and weights (N, ...)."""
@@ -282,19 +283,22 @@ class CostedDecisions(NamedTuple):
     decisions: Decisions
     costs: Tensor
     """The costs: (M, C), floating point."""
-    labels: Labels
-    """Dummy labels of 0, with the sample weights."""
+
+    @property
+    def labels(self) -> Labels:
+        """Dummy labels of 0, with the sample weights."""
+        return self.decisions.labels
 
     def find_faults(self) -> Sequence[Fault]:
-        """Return a `Fault` for each of `row_cost_rules`, in that order: it finds the samples that break the rule."""
-        spans = [finite(self.costs.amin(1)), finite(self.costs.amax(1))]
-        rule, *_ = row_cost_rules(self.labels.num_classes)
-        return (Fault(rule, self.costs, spans), *self.decisions.find_faults()[1:])
+        """Return a `Fault`, the check of one validation rule, for costs, decisions and weights."""
+        costs = Fault(cost_rule(self.labels.num_classes), self.costs, ~self.costs.isfinite().all(dim=1))
+        _, *others = self.decisions.find_faults()
+        return costs, *others
 
 
-def row_cost_rules(num_classes: int) -> tuple[str, ...]:
-    """Return the rules for values of target, preds and sample_weight; an error message begins with the broken rule."""
-    return (f"target must hold {num_classes} finite costs for each sample", *decision_rules(num_classes)[1:])
+def cost_rule(num_classes: int) -> str:
+    """Return the beginning of the error message about invalid costs."""
+    return f"target must hold {num_classes} finite costs for each sample"
 
 
 @dataclass(eq=False)
@@ -317,7 +321,7 @@ class RowCost(RowMeasure[CostedDecisions, RowCostSums]):
     @property
     def value_rules(self) -> Sequence[str]:
         """The beginnings of the error messages about invalid values."""
-        return row_cost_rules(self.num_classes)
+        return cost_rule(self.num_classes), decision_rule(self.num_classes), WEIGHT_RULE
 
     def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> CostedDecisions:
         """Check shapes and dtypes, decide for the highest score in ``preds``, and flatten to M samples."""
@@ -328,7 +332,7 @@ class RowCost(RowMeasure[CostedDecisions, RowCostSums]):
         unlabelled = costs.new_zeros(costs.shape[:1] + costs.shape[2:], dtype=torch.int64)
         decisions = flatten_decisions(preds, unlabelled, self.num_classes, None, sample_weight)
         costs = costs if costs.is_floating_point() else costs.double()
-        return CostedDecisions(decisions, by_class(costs, self.num_classes), decisions.labels)
+        return CostedDecisions(decisions, by_class(costs, self.num_classes))
 
     def terms(self, rows: CostedDecisions) -> Sequence[Term]:
         """Return the cost of the decision, of the cheapest and of the most expensive decision, and 1."""

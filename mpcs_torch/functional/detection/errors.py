@@ -4,6 +4,7 @@ Errors are counted in whole numbers, so that comparisons of rates are exact; the
 """
 
 import warnings
+from collections.abc import Sequence
 from math import inf
 from typing import NamedTuple
 
@@ -12,8 +13,8 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensors, detached
 from mpcs_torch.functional.inputs.checks import check_scores, check_trials
-from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
-from mpcs_torch.functional.inputs.labels import flatten_labels, label_rule
+from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first
+from mpcs_torch.functional.inputs.labels import Labels, flatten_labels, label_rule
 
 
 class ReversedScoresWarning(UserWarning):
@@ -105,8 +106,8 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     check_vector(preds, "N")
     check_trials(preds, target)
     target_rule = "target must hold 0 for non-targets and 1 for targets"
-    label_fault = Fault(target_rule, target, [Span(target.long(), 0, 1)])
-    raise_first([Fault("preds must hold no NaN", preds, [Span(preds)]), label_fault])
+    label_fault = Fault(target_rule, target, outside(target.long(), 0, 1))
+    raise_first([Fault("preds must hold no NaN", preds, preds.isnan()), label_fault])
     labels = target.bool()
     check_both_occur(labels)
     return detached(preds).double(), labels
@@ -192,15 +193,29 @@ IGNORED = -1
 
 
 class TrialBatch(NamedTuple):
-    """A batch of M scores and labels, flattened, with checks of the values."""
+    """A batch of M scores and labels, flattened."""
 
     scores: Tensor
     """(M,), or (M, C) with classes; floating point, in the dtype of the input."""
-    labels: Tensor
-    """(M,): 1 for targets and 0 for non-targets, or the class; -1 for ignored samples. The dtype is int8, or int32 from
-    128 classes on."""
-    faults: tuple[Fault, ...]
-    """A `Fault`, the check of one validation rule, for each of `trial_rules`, in that order."""
+    checked: Labels
+    """The labels, with those as passed in."""
+
+    @property
+    def labels(self) -> Tensor:
+        """(M,): 1 for targets and 0 for non-targets, or the class; -1 for ignored samples.
+
+        The dtype is int8, or int32 from 128 classes on.
+        """
+        labels = self.checked
+        is_valid = labels.counted & (labels.raw == labels.target)
+        return torch.where(is_valid, labels.raw, IGNORED).to(torch.int8 if labels.num_classes < 128 else torch.int32)
+
+    def find_faults(self) -> Sequence[Fault]:
+        """Return a `Fault`, the check of one validation rule, for each of `trial_rules`, in that order."""
+        highest = self.scores if self.scores.ndim == 1 else self.scores.amax(dim=1)
+        target_rule, score_rule = trial_rules(None if self.scores.ndim == 1 else self.checked.num_classes)
+        labels, scores, _ = self.checked.find_faults(score_rule, self.scores, highest.isnan())
+        return labels._replace(rule=target_rule), scores
 
 
 def trial_rules(num_classes: int | None) -> tuple[str, str]:
@@ -219,10 +234,4 @@ def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ig
         check_scores(preds, target, num_classes)
         scores = preds.movedim(1, -1).reshape(-1, num_classes)
     labels = flatten_labels(target, num_classes or 2, ignore_index, None)
-    target_rule, score_rule = trial_rules(num_classes)
-    label_fault = labels.find_faults()[0]._replace(rule=target_rule)
-    is_number = Span(scores if scores.ndim == 1 else scores.amax(dim=1))
-    score_fault = Fault(score_rule, scores, [is_number], label_fault.counted)
-    is_valid = labels.counted & (labels.raw == labels.target)
-    compact = torch.where(is_valid, labels.raw, IGNORED).to(torch.int8 if labels.num_classes < 128 else torch.int32)
-    return TrialBatch(scores, compact, (label_fault, score_fault))
+    return TrialBatch(scores, labels)

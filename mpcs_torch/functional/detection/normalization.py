@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.detection.errors import check_vector
-from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first
+from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first
 from mpcs_torch.functional.inputs.labels import Bins
 
 
@@ -59,8 +59,8 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
     name_rule = f"names must be from 0 to {num_names - 1}"
     raise_first(
         [
-            Fault("preds must be finite", preds, [finite(preds)]),
-            Fault(name_rule, names, [Span(names, 0, num_names - 1)]),
+            Fault("preds must be finite", preds, ~preds.isfinite()),
+            Fault(name_rule, names, outside(names, 0, num_names - 1)),
         ]
     )
     order = preds.double().argsort(descending=True, stable=True)

@@ -119,7 +119,7 @@ class TrialMeasure(ABC, Generic[Value]):
     def __call__(self, preds: Tensor, target: Tensor) -> Value:
         """Return the value of a batch, whose detectors must all have targets and non-targets."""
         batch = self.rows(preds, target)
-        raise_first(batch.faults)
+        raise_first(batch.find_faults())
         by_class = self.split(batch.scores, batch.labels)
         for trials in by_class:
             check_both_occur(trials.labels, trials.name)

@@ -8,8 +8,8 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores, check_target
-from mpcs_torch.functional.inputs.faults import Fault, Span
-from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
+from mpcs_torch.functional.inputs.faults import Fault, outside
+from mpcs_torch.functional.inputs.labels import Labels, flatten_labels
 from mpcs_torch.functional.inputs.probabilities import as_two_classes
 
 
@@ -61,21 +61,18 @@ class Decisions(NamedTuple):
     answers (codes C, C + 1, ...)."""
 
     def find_faults(self) -> Sequence[Fault]:
-        """Return a `Fault`, the check of one validation rule, for each of `decision_rules`, in that order."""
-        num_classes = self.labels.num_classes
+        """Return a `Fault`, the check of one validation rule, for labels, decisions and weights."""
         if self.raw.is_floating_point():
-            span = Span(self.raw)
+            broken = self.raw.isnan()
         else:
-            span = Span(self.raw, REFERRED if self.further else 0, num_classes - 1 + max(0, self.further - 1))
-        label_fault, weight_fault = self.labels.find_faults()
-        _, rule, _ = decision_rules(num_classes, self.further)
-        return label_fault, Fault(rule, self.raw, [span], label_fault.counted), weight_fault
+            lowest = REFERRED if self.further else 0
+            broken = outside(self.raw, lowest, self.labels.num_classes - 1 + max(0, self.further - 1))
+        return self.labels.find_faults(decision_rule(self.labels.num_classes, self.further), self.raw, broken)
 
 
-def decision_rules(num_classes: int, further: int = 0) -> tuple[str, str, str]:
-    """Return the beginnings of the error messages about invalid values of target, preds and sample_weight."""
-    preds = f"preds must hold class indices {decision_range(num_classes, further)}, or scores without NaN"
-    return label_rule(num_classes), preds, WEIGHT_RULE
+def decision_rule(num_classes: int, further: int = 0) -> str:
+    """Return the beginning of the error message about invalid values of preds."""
+    return f"preds must hold class indices {decision_range(num_classes, further)}, or scores without NaN"
 
 
 def decision_range(num_classes: int, further: int) -> str:

@@ -11,66 +11,33 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 
-class Span(NamedTuple):
-    """One number per sample, and the range of valid numbers; NaN is never valid."""
-
-    numbers: Tensor
-    """The number of each sample: (M,)."""
-    lowest: float = -inf
-    highest: float = inf
-
-    def contains_all(self) -> bool:
-        """Return whether all numbers are in range, which takes less time than a mask of them."""
-        if not self.numbers.numel():
-            return True
-        lowest, highest = self.numbers.aminmax()  # both are NaN if any number is NaN
-        return bool(self.lowest <= lowest.item() and highest.item() <= self.highest)
-
-    def outside(self) -> Tensor:
-        """Return the mask of the numbers that are out of range: (M,), bool."""
-        return ~((self.numbers >= self.lowest) & (self.numbers <= self.highest))
-
-
-def finite(numbers: Tensor) -> Span:
-    """Return ``numbers`` as a span whose range is all finite values."""
-    largest = torch.finfo(numbers.dtype).max
-    return Span(numbers, -largest, largest)
-
-
 class Fault(NamedTuple):
-    """A validation rule for M samples, and the numbers of each sample that must be in range under this rule."""
+    """A validation rule for M samples, and which of them violate it."""
 
     rule: str
     """The beginning of the error message: the name of the argument and its rule."""
     values: Tensor
     """(M,) or (M, C): the argument's values, to quote in the error message."""
-    spans: Sequence[Span]
-    """The numbers to check. A sample violates the rule if one of its numbers is out of range; never if empty."""
-    counted: Tensor | None = None
-    """(M,), bool: the samples to validate; None for all."""
+    broken: Tensor
+    """(M,), bool: whether each sample violates the rule."""
 
-    def broken(self) -> Tensor:
-        """Return whether each sample violates the rule: (M,), bool."""
-        broken = self.values.new_zeros(len(self.values), dtype=torch.bool)
-        for span in self.spans:
-            broken = broken | span.outside()
-        return broken if self.counted is None else broken & self.counted
+
+def outside(numbers: Tensor, lowest: float = -inf, highest: float = inf) -> Tensor:
+    """Return the mask of the ``numbers`` that are out of range, or NaN."""
+    return ~((numbers >= lowest) & (numbers <= highest))
 
 
 def raise_first(faults: Sequence[Fault]) -> None:
     """Raise a ValueError that quotes the first sample that violates a rule, if any; this waits for an accelerator."""
     for fault in faults:
-        if all(span.contains_all() for span in fault.spans):
-            continue
-        broken = fault.broken()
-        if broken.any():
-            sample = int(broken.int().argmax())
+        if fault.broken.any():
+            sample = int(fault.broken.int().argmax())
             raise ValueError(f"{fault.rule}, but sample {sample} has {_quote(fault.values[sample])}.")
 
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:
     """Count the samples that violate each rule, without waiting for an accelerator: int64 (len(faults),)."""
-    return torch.stack([fault.broken().sum() for fault in faults])
+    return torch.stack([fault.broken.sum() for fault in faults])
 
 
 def raise_for_counts(counts: Tensor, rules: Sequence[str]) -> None:

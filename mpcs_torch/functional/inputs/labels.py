@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import at_rows
 from mpcs_torch.functional.inputs.checks import widest_float
-from mpcs_torch.functional.inputs.faults import Fault, Span, finite
+from mpcs_torch.functional.inputs.faults import Fault, outside
 
 WEIGHT_RULE = "sample_weight must be finite and >= 0"
 """The beginning of the error message about invalid values of sample_weight."""
@@ -59,44 +59,31 @@ class Labels(NamedTuple):
     raw: Tensor
     """The labels as passed in: (M,), int64."""
     num_classes: int
+    weight: Tensor
+    """The weight of each sample, 0 for ignored samples: (M,), float64 (float32 on MPS)."""
     ignored: Tensor | None = None
     """The mask of ignored samples: (M,), bool; None if no label is ignored."""
-    sample_weight: Tensor | None = None
-    """The weights: (M,), float64 (float32 on MPS); None if all are 1."""
 
     @property
     def counted(self) -> Tensor:
         """The mask of samples that are not ignored: (M,), bool."""
         return torch.ones_like(self.raw, dtype=torch.bool) if self.ignored is None else ~self.ignored
 
-    @property
-    def weight(self) -> Tensor:
-        """The weight of each sample, 0 for ignored samples: (M,), float64 (float32 on MPS)."""
-        wide = widest_float(self.raw.device)
-        weight = self.raw.new_ones(len(self.raw), dtype=wide) if self.sample_weight is None else self.sample_weight
-        return weight if self.ignored is None else torch.where(self.ignored, 0.0, weight)
-
-    def at(self, rows: slice) -> "Labels":
+    def at(self, rows: slice | Tensor) -> "Labels":
         """Return the labels of the samples in ``rows``."""
         return at_rows(self, rows)
 
     def weighted(self, values: Tensor) -> Tensor:
         """Multiply ``values`` (M,) by the sample weights, in float64 (float32 on MPS); infinity times 0 gives 0."""
         values = values.to(widest_float(values.device))
-        if self.ignored is None and self.sample_weight is None:
-            return values
-        weight = self.weight
-        return torch.where(weight > 0, values * weight, 0.0)  # 0 * inf is NaN
+        return torch.where(self.weight > 0, values * self.weight, 0.0)  # 0 * inf is NaN
 
     def add_up(self, terms: Sequence[Term], bins: Bins | None = None) -> Tensor:
         """Return the sums of all terms, one after the other, in one vector (K,), or in (B, K) with B bins."""
         return torch.cat([self._sum(term, bins) for term in terms], dim=-1)
 
-    def _weighted(self, term: Term) -> Tensor:
-        return self.weight if term.number is None else self.weighted(term.number)
-
     def _sum(self, term: Term, bins: Bins | None) -> Tensor:
-        weighted = self._weighted(term)
+        weighted = self.weight if term.number is None else self.weighted(term.number)
         if term.place is None or term.width is None:
             return weighted.sum().unsqueeze(0) if bins is None else bins.sum(weighted).unsqueeze(1)
         if bins is None:
@@ -104,13 +91,19 @@ class Labels(NamedTuple):
         places = Bins(bins.codes * term.width + term.place, bins.number * term.width)
         return places.sum(weighted).view(bins.number, term.width)
 
-    def find_faults(self) -> Sequence[Fault]:
-        """Return two `Fault` checks: that labels are class indices, and that weights are finite and >= 0."""
-        in_range = Span(self.raw, 0, self.num_classes - 1)
-        counted = None if self.ignored is None else ~self.ignored
-        weight = None if self.sample_weight is None else self.weight
-        label_fault = Fault(label_rule(self.num_classes), self.raw, [in_range], counted)
-        return label_fault, find_bad_weights(self.raw, weight)
+    def find_faults(self, rule: str, preds: Tensor, broken: Tensor) -> Sequence[Fault]:
+        """Return a `Fault` for each of `value_rules`; ``broken`` (M,) marks the samples that violate ``rule``."""
+        bad_labels = outside(self.raw, 0, self.num_classes - 1)
+        return (
+            Fault(label_rule(self.num_classes), self.raw, bad_labels & self.counted),
+            Fault(rule, preds, broken & self.counted),
+            find_bad_weights(self.weight),
+        )
+
+
+def value_rules(num_classes: int, rule: str) -> tuple[str, str, str]:
+    """Return the beginnings of the error messages about invalid target, preds (``rule``) and sample_weight."""
+    return label_rule(num_classes), rule, WEIGHT_RULE
 
 
 def label_rule(num_classes: int) -> str:
@@ -121,19 +114,18 @@ def label_rule(num_classes: int) -> str:
 def flatten_labels(target: Tensor, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None) -> Labels:
     """Flatten labels (N, ...), clamped to [0, C), and weights to M samples, without waiting for an accelerator."""
     raw = target.reshape(-1).long()
-    return Labels(
-        raw.clamp(0, num_classes - 1),
-        raw,
-        num_classes,
-        None if ignore_index is None else raw == ignore_index,
-        flatten_weight(sample_weight, target.shape),
-    )
+    weight = flatten_weight(sample_weight, target.shape, target.device)
+    ignored = None
+    if ignore_index is not None:
+        ignored = raw == ignore_index
+        weight = torch.where(ignored, 0.0, weight)
+    return Labels(raw.clamp(0, num_classes - 1), raw, num_classes, weight, ignored)
 
 
-def flatten_weight(sample_weight: Tensor | None, shape: torch.Size) -> Tensor | None:
-    """Check the shape of the sample weights, and flatten them: (M,), float64 (float32 on MPS); None stays None."""
+def flatten_weight(sample_weight: Tensor | None, shape: torch.Size, device: torch.device) -> Tensor:
+    """Check the shape of the sample weights, by default 1, and flatten them: (M,), float64 (float32 on MPS)."""
     if sample_weight is None:
-        return None
+        return torch.ones(shape.numel(), dtype=widest_float(device), device=device)
     check_weight_shape(sample_weight, shape)
     return sample_weight.reshape(-1).to(widest_float(sample_weight.device))
 
@@ -147,8 +139,6 @@ def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
         )
 
 
-def find_bad_weights(samples: Tensor, weight: Tensor | None) -> Fault:
-    """Return a check that ``weight`` (M,) is finite and >= 0; the check always passes if ``weight`` is None."""
-    if weight is None:
-        return Fault(WEIGHT_RULE, samples, [])
-    return Fault(WEIGHT_RULE, weight, [finite(weight)._replace(lowest=0.0)])
+def find_bad_weights(weight: Tensor) -> Fault:
+    """Return a check that ``weight`` (M,) is finite and >= 0."""
+    return Fault(WEIGHT_RULE, weight, outside(weight, 0) | weight.isinf())

@@ -1,6 +1,6 @@
 """Class scores and labels of any shape, flattened to M samples."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import torch
@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from mpcs_torch.functional.inputs.arrays import EVERY_ROW, as_tensors, by_class, concat_chunks
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
-from mpcs_torch.functional.inputs.faults import Fault, Span, finite, raise_first, warn_of_probabilities
-from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Labels, flatten_labels, label_rule
+from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first, warn_of_probabilities
+from mpcs_torch.functional.inputs.labels import Labels, flatten_labels
 from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
 
 Scale = Literal["logits", "log_probs", "probs"]
@@ -23,7 +23,7 @@ class Samples(NamedTuple):
     labels: Labels
     scale: Scale
 
-    def at(self, rows: slice) -> "Samples":
+    def at(self, rows: slice | Tensor) -> "Samples":
         """Return the samples in ``rows``."""
         return self if rows is EVERY_ROW else Samples(self.scores[rows], self.labels.at(rows), self.scale)
 
@@ -54,19 +54,26 @@ class Samples(NamedTuple):
         return terms
 
     def find_faults(self) -> Sequence[Fault]:
-        """Return a `Fault`, the check of one validation rule, for each of `sample_rules`, in that order."""
-        label_fault, weight_fault = self.labels.find_faults()
+        """Return a `Fault`, the check of one validation rule, for labels, scores and weights."""
         tolerance = sum_tolerance(self.scores.dtype)
         if self.scale == "logits":
-            warn_of_probabilities(self.scores, label_fault.counted)
-            spans = [finite(self.scores.amax(dim=1))]
+            warn_of_probabilities(self.scores, self.labels.counted)
+            broken = ~self.scores.amax(dim=1).isfinite()
         elif self.scale == "log_probs":
-            spans = [Span(self.scores.to(compute_dtype(self.scores)).logsumexp(dim=1), -tolerance, tolerance)]
+            total = self.scores.to(compute_dtype(self.scores)).logsumexp(dim=1)
+            broken = outside(total, -tolerance, tolerance)
         else:
             total = self.scores.sum(dim=1)  # accumulates in float32; dtype=float32 is ten times slower for 16 bits
-            spans = [Span(total, 1 - tolerance, 1 + tolerance), Span(self.scores.amin(dim=1), lowest=0)]
-        _, rule, _ = sample_rules(self.labels.num_classes, scale=self.scale)
-        return label_fault, Fault(rule, self.scores, spans, label_fault.counted), weight_fault
+            broken = outside(total, 1 - tolerance, 1 + tolerance) | outside(self.scores.amin(dim=1), 0)
+        return self.labels.find_faults(SCORE_RULES[self.scale], self.scores, broken)
+
+
+SCORE_RULES: Mapping[Scale, str] = {
+    "logits": "preds must be logits without NaN or +inf",
+    "log_probs": "preds must be log-probabilities whose exponentials sum to 1 over dimension 1",
+    "probs": "preds must be probabilities >= 0 that sum to 1 over dimension 1 (for logits pass from_logits=True)",
+}
+"""The beginnings of the error messages about invalid values of preds."""
 
 
 def compute_dtype(scores: Tensor) -> torch.dtype:
@@ -90,16 +97,6 @@ def _row_wise(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tens
         return function(scores, 1)
     columns, padding = scores.t(), -scores.shape[0] % 64  # more than the registers that torch uses at once
     return function(nn.functional.pad(columns, (0, padding)) if padding else columns, 0)[:, : scores.shape[0]].t()
-
-
-def sample_rules(num_classes: int, *, scale: Scale) -> tuple[str, str, str]:
-    """Return the beginnings of the error messages about invalid values of target, preds and sample_weight."""
-    preds = {
-        "logits": "preds must be logits without NaN or +inf",
-        "log_probs": "preds must be log-probabilities whose exponentials sum to 1 over dimension 1",
-        "probs": "preds must be probabilities >= 0 that sum to 1 over dimension 1 (for logits pass from_logits=True)",
-    }
-    return label_rule(num_classes), preds[scale], WEIGHT_RULE
 
 
 def input_scale(from_logits: bool) -> Scale:

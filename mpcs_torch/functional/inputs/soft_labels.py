@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors, at_rows, by_class, concat_chunks, map_chunks
-from mpcs_torch.functional.inputs.faults import Fault, Span
+from mpcs_torch.functional.inputs.faults import Fault, outside
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
 
 SOFT_RULES = (
@@ -30,8 +30,8 @@ class SoftSamples(NamedTuple):
     """The soft labels as passed in: (M, C)."""
     ignored: Tensor | None
     """(M, C), bool: the values to ignore; None to ignore nothing."""
-    weight: Tensor | None
-    """(M, 1): the sample weights, float64 (float32 on MPS); None if all are 1."""
+    weight: Tensor
+    """(M,): the sample weights, float64 (float32 on MPS)."""
 
     @property
     def predicted(self) -> Tensor:
@@ -60,21 +60,21 @@ class SoftSamples(NamedTuple):
     def find_faults(self) -> Sequence[Fault]:
         """Return a `Fault`, the check of one validation rule, for each of `SOFT_RULES`, in that order."""
         target_rule, preds_rule, _ = SOFT_RULES
-        weight = None if self.weight is None else self.weight.squeeze(1)
         return (
-            Fault(target_rule, self.target.detach(), self._spans(self.target)),
-            Fault(preds_rule, self.preds.detach(), self._spans(self.preds)),
-            find_bad_weights(self.preds.detach(), weight),
+            Fault(target_rule, self.target.detach(), self._broken(self.target.detach())),
+            Fault(preds_rule, self.preds.detach(), self._broken(self.preds.detach())),
+            find_bad_weights(self.weight),
         )
 
-    def _spans(self, values: Tensor) -> list[Span]:
-        """Return two range checks of ``values`` (M, C): of the minimum and of the maximum of each row."""
+    def _broken(self, values: Tensor) -> Tensor:
+        """Return whether one of the ``values`` (M, C) of each sample, (M,), is not a degree of truth."""
 
-        def extremes(rows: slice) -> tuple[Tensor, Tensor]:
-            degrees = self.at(rows)._counted(values[rows].detach())
-            return degrees.amin(dim=1), degrees.amax(dim=1)
+        def is_outside(rows: slice) -> list[Tensor]:
+            degrees = self.at(rows)._counted(values[rows])
+            return [outside(degrees, -ROUNDING, 1 + ROUNDING).any(dim=1)]
 
-        return [Span(ends, -ROUNDING, 1 + ROUNDING) for ends in concat_chunks(extremes, values.detach())]
+        (broken,) = concat_chunks(is_outside, values)
+        return broken
 
     def sums(
         self,
@@ -89,25 +89,14 @@ class SoftSamples(NamedTuple):
 
         def chunk_sums(rows: slice) -> list[Tensor]:
             chunk = self.at(rows)
-            return [chunk._sum(values, dtype, bins) for values in element_values(chunk)]
+            weight = chunk.weight.unsqueeze(1)
+            weighted = [(values * weight).to(dtype) for values in element_values(chunk)]
+            return [values.sum(dim=0) if bins is None else bins.sum(values) for values in weighted]
 
         if bins is not None:
             return chunk_sums(slice(None))
         chunks = map_chunks(chunk_sums, self.preds, self.target)
-        return chunks[0] if len(chunks) == 1 else [torch.stack(sums).sum(0) for sums in zip(*chunks, strict=True)]
-
-    def elements(self, dtype: torch.dtype, bins: Bins | None = None) -> Tensor:
-        """Sum for each class the weights of the samples whose value is not ignored: (C,), or (B, C) with B bins."""
-        if self.ignored is not None:
-            (elements,) = self.sums(lambda part: [part.counted], dtype, bins)
-            return elements
-        total = self._sum(self.preds.new_ones(len(self.preds), 1, dtype=dtype), dtype, bins)
-        return total.expand(*total.shape[:-1], self.preds.shape[1])
-
-    def _sum(self, values: Tensor, dtype: torch.dtype, bins: Bins | None) -> Tensor:
-        weighted = values if self.weight is None else values * self.weight
-        # A cast followed by a sum is several times faster than a sum with a dtype.
-        return weighted.to(dtype).sum(dim=0) if bins is None else bins.sum(weighted.to(dtype))
+        return [torch.stack(sums).sum(0) for sums in zip(*chunks, strict=True)]
 
 
 def flatten_soft(
@@ -122,15 +111,10 @@ def flatten_soft(
     _check_alike("target", target, preds, kind="real", is_kind=is_real)
     if ignore is not None:
         _check_alike("ignore", ignore, preds, kind="bool", is_kind=ignore.dtype == torch.bool)
-    if num_classes is not None and num_classes != (preds.shape[1] if preds.ndim > 1 else 1):
+    classes = preds.shape[1] if preds.ndim > 1 else 1
+    if num_classes not in (None, classes):
         raise ValueError(f"preds must hold {num_classes} classes, but got shape {tuple(preds.shape)}.")
-    weight = flatten_weight(sample_weight, preds.shape[:1] + preds.shape[2:])
-    weight = None if weight is None else weight.unsqueeze(1)
-    if preds.ndim == 1:
-        preds = preds.unsqueeze(1)
-        target = target.unsqueeze(1)
-        ignore = None if ignore is None else ignore.unsqueeze(1)
-    classes = preds.shape[1]
+    weight = flatten_weight(sample_weight, preds.shape[:1] + preds.shape[2:], preds.device)
     ignored = None if ignore is None else by_class(ignore, classes)
     return SoftSamples(by_class(preds, classes), by_class(target, classes), ignored, weight)
 
@@ -147,4 +131,5 @@ def annotator_shares(degrees: Tensor) -> tuple[Tensor, Fault]:
     """Divide the rows of ``degrees`` (M, C) by their sums; also return a check that the sums are about 1."""
     total = degrees.sum(dim=1, keepdim=True)
     tolerance = 0.005 * degrees.count_nonzero(dim=1) + ROUNDING  # shares may have two decimals
-    return degrees / total, Fault(SHARE_RULE, degrees, [Span((total.squeeze(1) - 1) / tolerance, -1, 1)])
+    broken = outside((total.squeeze(1) - 1) / tolerance, -1, 1)
+    return degrees / total, Fault(SHARE_RULE, degrees, broken)

@@ -11,13 +11,13 @@ from torch import Tensor
 from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import map_chunks
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widest_float
-from mpcs_torch.functional.inputs.labels import Bins, Labels
+from mpcs_torch.functional.inputs.labels import Bins, value_rules
 from mpcs_torch.functional.inputs.probabilities import (
+    SCORE_RULES,
     Samples,
     checked_samples,
     flatten_samples,
     input_scale,
-    sample_rules,
 )
 from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.probability.scores import (
@@ -77,10 +77,8 @@ def measure_samples(
 ) -> MeasuredProbabilities:
     """Divide ``true_probs`` (M,), those of true classes, into bins; return the bins and the means of their rates."""
     kept = samples.labels.counted
-    labels = samples.labels
     wide = widest_float(true_probs.device)
-    labels = Labels(labels.target[kept], labels.raw[kept], labels.num_classes)
-    samples = Samples(samples.scores[kept], labels, samples.scale)
+    samples = samples.at(kept)
     values, counts = torch.unique(true_probs[kept].to(wide), return_counts=True)
 
     def count_others(bins: _Bins) -> Tensor:
@@ -401,7 +399,7 @@ class ProbabilityAccuracy(Measure[Samples, CellSums]):
     @property
     def value_rules(self) -> Sequence[str]:
         """The beginnings of the error messages about invalid values."""
-        return sample_rules(self.num_classes, scale=input_scale(self.from_logits))
+        return value_rules(self.num_classes, SCORE_RULES[input_scale(self.from_logits)])
 
     @property
     def width(self) -> int:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.checks import check_choice, widest_float
-from mpcs_torch.functional.inputs.faults import Fault, Span, raise_first
+from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.logits import LossBatch
 from mpcs_torch.functional.inputs.probabilities import Samples, Scale, input_scale
@@ -62,7 +62,7 @@ def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Ten
     require(probs.is_floating_point(), "probs must be floating point", f"dtype {probs.dtype}")
     require(isfinite(power), "power must be finite", power)
     flat = probs.reshape(-1)
-    raise_first([Fault("probs must hold probabilities from 0 to 1", flat, [Span(flat, 0, 1)])])
+    raise_first([Fault("probs must hold probabilities from 0 to 1", flat, outside(flat, 0, 1))])
     logs = flat.to(widest_float(probs.device)).clamp(min=epsilon).log()
     return log_generalized_mean(logs, torch.ones_like(logs), power).exp()
 

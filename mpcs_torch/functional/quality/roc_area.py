@@ -67,7 +67,7 @@ class RocArea:
     def __call__(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Return the value of a batch: probabilities (N, C), labels and weights (N,)."""
         samples = checked_samples(preds, target, self.num_classes, "probs", sample_weight=sample_weight)
-        return self.value(self.rows(samples.scores, samples.labels.target, samples.labels.sample_weight))
+        return self.value(self.rows(samples.scores, samples.labels.target, samples.labels.weight))
 
     def value(self, rows: RankedRows) -> Tensor:
         """Return the area, or the mean area: a float64 scalar."""

@@ -36,19 +36,19 @@ def soft_sums(
 ) -> SoftSums:
     """Return the weighted sums for each class, in ``dtype``, without synchronizing an accelerator."""
 
-    def degrees(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
+    def degrees(chunk: SoftSamples) -> tuple[Tensor, ...]:
         predicted = chunk.predicted
         actual = chunk.actual
-        return _intersection(predicted, actual, t_norm, dtype), predicted, actual
+        return _intersection(predicted, actual, t_norm, dtype), predicted, actual, chunk.counted
 
-    shared, predicted, actual = samples.sums(degrees, dtype, bins)
-    return SoftSums(shared, predicted, actual, samples.elements(dtype, bins))
+    return SoftSums(*samples.sums(degrees, dtype, bins))
 
 
 def _intersection(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Tensor:
     if t_norm == "minimum":
         return torch.minimum(p, y)
-    p, y = p.to(dtype), y.to(dtype)  # p + 1 loses digits of a small p in float32
+    p = p.to(dtype)  # p + 1 loses digits of a small p in float32
+    y = y.to(dtype)
     return p * y if t_norm == "product" else (p + y - 1).clamp(min=0)
 
 
@@ -175,13 +175,12 @@ class HardF1(SoftScore):
         wide = widest_float(rows.preds.device)
         limit = self.threshold.to(rows.preds.device, wide) if isinstance(self.threshold, Tensor) else self.threshold
 
-        def thresholded(chunk: SoftSamples) -> tuple[Tensor, Tensor, Tensor]:
-            predicted = chunk.predicted > limit
+        def thresholded(chunk: SoftSamples) -> tuple[Tensor, ...]:
+            predicted = (chunk.predicted > limit) & chunk.counted
             actual = chunk.actual > HARD_LABEL
-            predicted = predicted if chunk.ignored is None else predicted & chunk.counted
-            return predicted & actual, predicted, actual
+            return predicted & actual, predicted, actual, chunk.counted
 
-        return torch.cat([*rows.sums(thresholded, wide, bins), rows.elements(wide, bins)], dim=-1)
+        return torch.cat(rows.sums(thresholded, wide, bins), dim=-1)
 
 
 class SoftStatScores(NamedTuple):
@@ -433,15 +432,15 @@ class SoftKLDivergence(SoftMeasure[WeightedSum]):
         """Return the sum of divergences of all elements, and the sum of weights."""
         wide = widest_float(rows.preds.device)  # 1 - 1e-8 is 1 in float32
 
-        def divergences(chunk: SoftSamples) -> tuple[Tensor]:
+        def divergences(chunk: SoftSamples) -> tuple[Tensor, Tensor]:
             p = chunk.predicted.to(wide)
             y = chunk.actual.to(wide)
             p = p.clamp(self.epsilon, 1 - self.epsilon) if self.epsilon else p
             values = _divergence(p, y) + _divergence(1 - p, 1 - y)
-            return (values if chunk.ignored is None else torch.where(chunk.ignored, 0.0, values),)
+            return torch.where(chunk.counted, values, 0.0), chunk.counted
 
-        (divergence,) = rows.sums(divergences, wide, bins)
-        return torch.stack([divergence.sum(-1), rows.elements(wide, bins).sum(-1)], dim=-1)
+        divergence, elements = rows.sums(divergences, wide, bins)
+        return torch.stack([divergence.sum(-1), elements.sum(-1)], dim=-1)
 
 
 def _divergence(p: Tensor, y: Tensor) -> Tensor:

@@ -10,7 +10,8 @@ from mpcs_torch.functional.concern import coverage as measures
 from mpcs_torch.functional.concern.coverage import RiskCoverage, estimated_risks, risk_coverage_curve
 from mpcs_torch.functional.concern.dangerous import dangerous_pair_mask
 from mpcs_torch.functional.inputs.arrays import detached
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale, sample_rules
+from mpcs_torch.functional.inputs.labels import value_rules
+from mpcs_torch.functional.inputs.probabilities import SCORE_RULES, flatten_samples, input_scale
 from mpcs_torch.metrics.base import SumMetric
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 
@@ -99,7 +100,7 @@ class RiskCoverageArea(SumMetric):
         scale = input_scale(from_logits)
         super().__init__(
             locals(),
-            value_rules=sample_rules(num_classes, scale=scale),
+            value_rules=value_rules(num_classes, SCORE_RULES[scale]),
             state_settings=("num_classes", "dangerous", "from_logits", "ignore_index"),
         )
         self.add_samples("risk")

@@ -43,7 +43,7 @@ class TrialMetric(DefinedMetric):
     def update(self, preds: Tensor, target: Tensor) -> None:
         """Add a batch: preds (N, ...), or (N, C, ...) if there are classes, and target (N, ...)."""
         batch = self.measure.rows(preds, target)
-        self.admit(lambda: batch.faults)
+        self.admit(batch.find_faults)
         self.add(scores=batch.scores.clone(), trial_labels=batch.labels)  # scores may share memory with the caller
 
     def compute(self) -> Any:

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.checks import check_num_classes
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale, sample_rules
+from mpcs_torch.functional.inputs.labels import value_rules
+from mpcs_torch.functional.inputs.probabilities import SCORE_RULES, flatten_samples, input_scale
 from mpcs_torch.functional.probability import probability_accuracy as kernel
 from mpcs_torch.functional.probability.probability_accuracy import BinSpan
 from mpcs_torch.functional.probability.scores import (
@@ -85,7 +86,7 @@ class ProbabilityAccuracy(SumMetric):
             )
         super().__init__(
             locals(),
-            value_rules=sample_rules(num_classes, scale=scale),
+            value_rules=value_rules(num_classes, SCORE_RULES[scale]),
             state_settings=("num_classes", "from_logits", "epsilon", "cells", "ignore_index"),
         )
         if measure is None:
