@@ -202,7 +202,7 @@ class RowMeasure(Measure[LabelledT, Sums]):
 
     def sums(self, rows: LabelledT, bins: Bins | None = None) -> Tensor:
         """Return the sums of all rows, (K,), or of the rows in each of B bins, (B, K)."""
-        return rows.labels.add_up(self.terms(rows), bins)
+        return rows.labels.add_up(self.terms(rows), prod(self.shape), bins)
 
 
 @dataclass(eq=False)

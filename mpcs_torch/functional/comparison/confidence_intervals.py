@@ -47,7 +47,7 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE)
     require(trials >= 1, "trials must be at least 1", trials)
     require(0 <= errors <= trials, f"errors must be from 0 to trials ({trials})", errors)
     check_confidence(confidence)
-    counted = (torch.tensor(number, dtype=torch.float64) for number in (errors, trials))
+    counted = torch.tensor([errors, trials], dtype=torch.float64)
     low, high = clopper_pearson_ends(*counted, confidence=confidence).tolist()
     return low, high
 

@@ -81,11 +81,12 @@ def mean_of_clusters(sums: Tensor, per: Tensor, ends: Sequence[tuple[float, floa
     return Mean(values, torch.cat([counts, counts.new_zeros(2)]), per, is_rate=False)
 
 
-def _mean_of_trials(values: Tensor, possible: Interval) -> Mean:
+def _mean_of_trials(values: Tensor, possible: Interval, cells: int = CELLS) -> Mean:
     low, high = possible
-    cells = ((values - low) * (CELLS / (high - low) if high > low else 0.0)).round().long()
-    counts = cells.bincount(minlength=CELLS + 1).double()
-    sums = cells.bincount(values, minlength=CELLS + 1)
+    scale = cells / (high - low) if high > low else 0.0
+    cell = ((values - low) * scale).round().long()
+    counts = cell.bincount().double()
+    sums = cell.bincount(values)
     occurs = counts > 0
     distinct = torch.cat([sums[occurs] / counts[occurs], values.new_tensor(possible)])
     is_rate = bool(((values == low) | (values == high)).all())
@@ -187,7 +188,9 @@ def audited_mean(
         >>> print(f"{wrong.mean():.3f}: {audit.value:.3f} [{audit.low:.3f}, {audit.high:.3f}]")
         0.198: 0.192 [0.178, 0.205]
     """
-    loss, predicted, chance = (torch.as_tensor(values).double().cpu() for values in (loss, predicted, chance))
+    loss = torch.as_tensor(loss).double().cpu()
+    predicted = torch.as_tensor(predicted).double().cpu()
+    chance = torch.as_tensor(chance).double().cpu()
     if loss.ndim != 1 or not loss.shape == predicted.shape == chance.shape or not len(loss):
         shapes = tuple(loss.shape), tuple(predicted.shape), tuple(chance.shape)
         raise ValueError(f"loss, predicted and chance must have the same shape (N,), N at least 1, but got {shapes}.")
@@ -217,17 +220,11 @@ def audited_mean(
     rows = weighted - share * control
     lowest = (share * predicted.max()).neg() * (1 / chance - 1).max()
     highest = (1 / chance).max()
-    if clusters is not None:
-        values = codes.bincount(rows)
-        counts = torch.ones_like(sizes)
+    if clusters is None:
+        values, counts, per, _ = _mean_of_trials(rows, (lowest.item(), highest.item()), BINS)
     else:
-        bins = ((rows - lowest) / (highest - lowest).clamp(min=1e-300) * BINS).round().long()
-        counts = bins.bincount(minlength=BINS + 1)
-        sums = bins.bincount(rows, minlength=BINS + 1)
-        values = torch.where(counts > 0, sums / counts, rows.mean())
-        sizes = torch.ones_like(counts)
-    extremes = torch.stack([lowest, highest]) * sizes.max()  # which need not occur
-    values = torch.cat([values, extremes])
-    per = torch.cat([sizes, sizes.max().repeat(2)])
-    counts = torch.cat([counts, counts.new_zeros(2)])
+        extremes = torch.stack([lowest, highest]) * sizes.max()  # which need not occur
+        values = torch.cat([codes.bincount(rows), extremes])
+        per = torch.cat([sizes, sizes.max().repeat(2)])
+        counts = torch.cat([torch.ones_like(sizes), sizes.new_zeros(2)])
     return AuditedMean(rows.mean().item(), *bounded_mean_interval(values, counts, per=per, confidence=confidence))

@@ -102,8 +102,8 @@ class SeverityMeasure(DecisionMeasure[DangerousErrorCounts]):
     def terms(self, rows: Decisions) -> Sequence[Term]:
         """Return whether the decision is a dangerous error, an error, and no referral; and 1."""
         severities = self.severity[rows.labels.target, rows.predicted]
-        flags = severities == DANGEROUS, severities >= 1, rows.predicted < self.severity.shape[1] - 1
-        return *(Term(number=flag) for flag in flags), Term()
+        is_decided = rows.predicted < self.severity.shape[1] - 1
+        return Term(number=severities == DANGEROUS), Term(number=severities >= 1), Term(number=is_decided), Term()
 
 
 @dataclass(eq=False)

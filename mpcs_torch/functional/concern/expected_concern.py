@@ -192,7 +192,7 @@ class ExpectedConcern(RowMeasure[Samples | Decisions, CostSums]):
         predicted = rows.predicted if isinstance(rows, Decisions) else rows.map(self.decide)
         labels = rows.labels
         cost = self.costs[labels.target, predicted]
-        return Term(self.num_classes, labels.target, cost), Term(self.num_classes, labels.target)
+        return Term(labels.target, cost), Term(labels.target)
 
     def value(self, sums: CostSums) -> Tensor:
         """Return the mean cost of decisions, relative to the best constant decision if ``normalize`` is set."""
@@ -338,7 +338,7 @@ class RowCost(RowMeasure[CostedDecisions, RowCostSums]):
         """Return the cost of the decision, of the cheapest and of the most expensive decision, and 1."""
         costs = rows.costs
         cost = costs.gather(1, rows.decisions.predicted.unsqueeze(1)).squeeze(1)
-        return *(Term(number=number) for number in (cost, costs.amin(1), costs.amax(1))), Term()
+        return Term(number=cost), Term(number=costs.amin(1)), Term(number=costs.amax(1)), Term()
 
     def ratio(self, sums: RowCostSums, whole: RowCostSums) -> RatioOfBins:  # noqa: ARG002
         """Return the sum of the costs (or regrets) of the decisions, and the sum of the weights."""

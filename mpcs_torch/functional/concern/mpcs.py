@@ -180,8 +180,14 @@ class MetaPatternConcernScore(ProbabilityMeasure):
     """(C, C), as in `weight_matrix`."""
 
     sums_settings = (
-        *("num_classes", "from_logits", "ignore_index"),
-        *("k", "t", "weights", "correct_concern", "average"),
+        "num_classes",
+        "from_logits",
+        "ignore_index",
+        "k",
+        "t",
+        "weights",
+        "correct_concern",
+        "average",
     )
     interval_rule = "mean"
     interval_scale = "log"
@@ -231,10 +237,8 @@ class MetaPatternConcernScore(ProbabilityMeasure):
 
     def terms(self, rows: Samples) -> Sequence[Term]:
         """Return the score and 1, at the true class if the value is by class."""
-        if self.average == "micro":
-            return super().terms(rows)
-        place = self.num_classes, rows.labels.target
-        return Term(*place, rows.map(self.term)), Term(*place)
+        place = None if self.average == "micro" else rows.labels.target
+        return Term(place, rows.map(self.term)), Term(place)
 
     def row_ratios(self, whole: WeightedSum) -> Ratios:  # noqa: ARG002  # the same for any samples
         """Return the lowest and the highest score of a sample, each with 1 as the denominator."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.detection.equal_error_rate import error_crossing
 from mpcs_torch.functional.detection.errors import ErrorCounts, ErrorRates, area_under_roc, convex_hull
 from mpcs_torch.functional.detection.trial_measure import ClassAverage, ErrorStatistic
@@ -121,8 +122,7 @@ class PartialAUC(ErrorStatistic):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        if not 0 < self.max_p_fa <= 1:
-            raise ValueError(f"max_p_fa must be above 0 and at most 1, but got {self.max_p_fa}.")
+        require(0 < self.max_p_fa <= 1, "max_p_fa must be above 0 and at most 1", self.max_p_fa)
         super().__post_init__()
 
     def from_counts(self, counts: ErrorCounts) -> Tensor:
@@ -188,8 +188,7 @@ def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
 
 def check_rate(name: str, rate: float) -> None:
     """Check that ``rate`` is in [0, 1]; ``name`` is its name in the error message."""
-    if not 0 <= rate <= 1:
-        raise ValueError(f"{name} must be from 0 to 1, but got {rate}.")
+    require(0 <= rate <= 1, f"{name} must be from 0 to 1", rate)
 
 
 def _standardized_area(curve: ErrorRates, max_p_fa: float) -> Tensor:

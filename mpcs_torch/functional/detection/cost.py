@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.detection.errors import ErrorCounts, hull_vertices, midpoint
 from mpcs_torch.functional.detection.trial_measure import BinaryTrials, ClassAverage, DetectorStatistic
 
@@ -72,14 +73,11 @@ def check_point(point: OperatingPoint) -> OperatingPoint:
     """Check that the prior of ``point`` is in (0, 1), its costs are above 0, and its `weights` do not underflow."""
     if not isinstance(point, OperatingPoint):
         raise ValueError(f"points must be OperatingPoints, such as OperatingPoint(0.01), but got {point!r}.")
-    if not 0 < point.p_target < 1:
-        raise ValueError(f"p_target must be between 0 and 1, but got {point.p_target}.")
-    for name in ("c_miss", "c_fa"):
-        if not 0 < getattr(point, name) < inf:
-            raise ValueError(f"{name} must be finite and above 0, but got {getattr(point, name)}.")
-    if min(point.weights) < MIN_WEIGHT:
-        rule = f"p_target * c_miss and (1 - p_target) * c_fa must be at least {MIN_WEIGHT:g}"
-        raise ValueError(f"{rule}, but got {point}.")
+    require(0 < point.p_target < 1, "p_target must be between 0 and 1", point.p_target)
+    require(0 < point.c_miss < inf, "c_miss must be finite and above 0", point.c_miss)
+    require(0 < point.c_fa < inf, "c_fa must be finite and above 0", point.c_fa)
+    rule = f"p_target * c_miss and (1 - p_target) * c_fa must be at least {MIN_WEIGHT:g}"
+    require(min(point.weights) >= MIN_WEIGHT, rule, point)
     return point
 
 
@@ -148,8 +146,7 @@ class CostMeasure(DetectorStatistic):
     def __post_init__(self) -> None:
         """Check the settings."""
         checked = as_points(self.points)
-        if not checked:
-            raise ValueError(f"points must hold at least one OperatingPoint, but got {self.points!r}.")
+        require(checked, "points must hold at least one OperatingPoint", repr(self.points))
         self.points = checked
         super().__post_init__()
 
@@ -300,8 +297,7 @@ class ActualDetectionCost(CostMeasure):
         """Check the settings."""
         threshold = self.threshold
         is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool) and threshold == threshold
-        if threshold is not None and not is_number:
-            raise ValueError(f"threshold must be a number or None, but got {threshold!r}.")
+        require(threshold is None or is_number, "threshold must be a number or None", repr(threshold))
         super().__post_init__()
         of_points = [point.bayes_threshold if threshold is None else float(threshold) for point in self.points]
         self.thresholds_in_use = [of_points] * self.detectors

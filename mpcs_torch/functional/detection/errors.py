@@ -9,7 +9,7 @@ from math import inf
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mpcs_torch.functional.inputs.arrays import as_tensors, detached
 from mpcs_torch.functional.inputs.checks import check_scores, check_trials
@@ -135,20 +135,14 @@ def missing_kind(labels: Tensor) -> str | None:
 
 def count_errors(scores: Tensor, labels: Tensor) -> ErrorCounts:
     """Count errors of float64 scores and bool labels (N,) with each distinct score, and infinity, as the threshold."""
-    size = len(scores)
-    thresholds = scores.new_empty(size + 1)
-    misses = labels.new_empty(size + 1, dtype=torch.int64)
-    thresholds[-1], misses[0] = inf, 0
-    order = torch.empty_like(labels, dtype=torch.int64)
-    torch.sort(scores, out=(thresholds[:-1], order))  # in place, to avoid a copy of 10^7 scores
-    torch.cumsum(labels.index_select(0, order), 0, out=misses[1:])
-    # Of the N - i trials at or above threshold i, T - misses[i] are targets; the others are false alarms.
-    nontargets = size - int(misses[-1])
-    false_alarms = torch.arange(nontargets, nontargets - size - 1, -1, device=scores.device).add_(misses)
-    is_new = thresholds[1:-1] != thresholds[:-2]
-    if is_new.all():
-        return ErrorCounts(misses, false_alarms, thresholds)
-    kept = torch.cat([is_new.new_ones(1), is_new, is_new.new_ones(1)])
+    ascending, order = scores.sort()
+    thresholds = nn.functional.pad(ascending, (0, 1), value=inf)
+    misses = nn.functional.pad(labels[order].cumsum(0), (1, 0))
+    rejected = torch.arange(len(misses), device=scores.device)
+    nontargets = len(scores) - misses[-1]
+    false_alarms = nontargets - (rejected - misses)
+    is_new = ascending[1:] != ascending[:-1]  # equal scores are rejected together
+    kept = nn.functional.pad(is_new, (1, 1), value=True)
     return ErrorCounts(misses[kept], false_alarms[kept], thresholds[kept])
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.detection.errors import check_vector
 from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first
 from mpcs_torch.functional.inputs.labels import Bins
@@ -49,13 +50,11 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
         >>> cohort_statistics(torch.tensor([1.0, 3.0, 0.0, 4.0]), torch.tensor([0, 0, 1, 1]), num_names=2).mean
         tensor([2., 2.], dtype=torch.float64)
     """
-    if num_names < 1:
-        raise ValueError(f"num_names must be at least 1, but got {num_names}.")
-    if top is not None and top < 2:
-        raise ValueError(f"top must be at least 2, but got {top}.")
+    require(num_names >= 1, "num_names must be at least 1", num_names)
+    require(top is None or top >= 2, "top must be at least 2", top)
     check_vector(preds, "M")
-    if names.is_floating_point() or names.shape != preds.shape:
-        raise ValueError(f"names must be integers {tuple(preds.shape)}, but got {names.dtype} {tuple(names.shape)}.")
+    is_alike = not names.is_floating_point() and names.shape == preds.shape
+    require(is_alike, f"names must be integers {tuple(preds.shape)}", f"{names.dtype} {tuple(names.shape)}")
     name_rule = f"names must be from 0 to {num_names - 1}"
     raise_first(
         [

@@ -33,14 +33,7 @@ def highest_classes(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     highest, label = scores.topk(min(k + 1, scores.shape[1]), dim=1)
     if k < scores.shape[1]:
         tied = highest[:, k - 1] == highest[:, k]
-        if tied.any():
-            rows = scores[tied]
-            last = highest[tied, k - 1 : k]
-            higher, equal = ~(rows <= last), rows == last  # NaN ranks highest
-            n_equal = k - higher.sum(dim=1, keepdim=True)
-            members = (higher | (equal & (equal.cumsum(dim=1) <= n_equal))).nonzero()[:, 1].view(-1, k)
-            order = rows.gather(1, members).sort(dim=1, descending=True, stable=True).indices
-            label[tied, :k] = members.gather(1, order)
+        label[tied] = scores[tied].argsort(dim=1, descending=True, stable=True)[:, : k + 1]
     return highest[:, :k], label[:, :k]
 
 

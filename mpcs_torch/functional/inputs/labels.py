@@ -43,10 +43,8 @@ class WeightedSum(NamedTuple):
 class Term(NamedTuple):
     """The terms that M samples add to some sums: a number of each sample, times its weight, at one place."""
 
-    width: int | None = None
-    """The number of sums; None for one sum, as a scalar."""
     place: Tensor | None = None
-    """(M,), int64, from 0 to ``width`` - 1; None if ``width`` is None."""
+    """(M,), int64, from 0 to the number of sums - 1; None for a single sum."""
     number: Tensor | None = None
     """(M,); None for 1."""
 
@@ -78,18 +76,18 @@ class Labels(NamedTuple):
         values = values.to(widest_float(values.device))
         return torch.where(self.weight > 0, values * self.weight, 0.0)  # 0 * inf is NaN
 
-    def add_up(self, terms: Sequence[Term], bins: Bins | None = None) -> Tensor:
-        """Return the sums of all terms, one after the other, in one vector (K,), or in (B, K) with B bins."""
-        return torch.cat([self._sum(term, bins) for term in terms], dim=-1)
+    def add_up(self, terms: Sequence[Term], width: int, bins: Bins | None = None) -> Tensor:
+        """Return the ``width`` sums of each term, one after the other, in one vector (K,), or in (B, K) with B bins."""
+        return torch.cat([self._sum(term, width, bins) for term in terms], dim=-1)
 
-    def _sum(self, term: Term, bins: Bins | None) -> Tensor:
+    def _sum(self, term: Term, width: int, bins: Bins | None) -> Tensor:
         weighted = self.weight if term.number is None else self.weighted(term.number)
-        if term.place is None or term.width is None:
+        if term.place is None:
             return weighted.sum().unsqueeze(0) if bins is None else bins.sum(weighted).unsqueeze(1)
         if bins is None:
-            return Bins(term.place, term.width).sum(weighted)
-        places = Bins(bins.codes * term.width + term.place, bins.number * term.width)
-        return places.sum(weighted).view(bins.number, term.width)
+            return Bins(term.place, width).sum(weighted)
+        places = Bins(bins.codes * width + term.place, bins.number * width)
+        return places.sum(weighted).view(bins.number, width)
 
     def find_faults(self, rule: str, preds: Tensor, broken: Tensor) -> Sequence[Fault]:
         """Return a `Fault` for each of `value_rules`; ``broken`` (M,) marks the samples that violate ``rule``."""

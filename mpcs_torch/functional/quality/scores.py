@@ -57,7 +57,7 @@ class ConfusionMatrix(DecisionMeasure[PairCounts]):
 
     def terms(self, rows: Decisions) -> Sequence[Term]:
         """Return 1 for each pair of true class and decision."""
-        return (Term(self.num_classes**2, rows.labels.target * self.num_classes + rows.predicted),)
+        return (Term(rows.labels.target * self.num_classes + rows.predicted),)
 
     def value(self, sums: PairCounts) -> Tensor:
         """Return the matrix."""
@@ -81,9 +81,8 @@ class ClassCountMeasure(DecisionMeasure[ClassCounts]):
 
     def terms(self, rows: Decisions) -> Sequence[Term]:
         """Return whether the decision is right at the true class, 1 at the true class, and 1 at the decision."""
-        size = self.num_classes
         true = rows.labels.target
-        return Term(size, true, rows.predicted == true), Term(size, true), Term(size, rows.predicted)
+        return Term(true, rows.predicted == true), Term(true), Term(rows.predicted)
 
     def ratio(self, sums: ClassCounts, whole: ClassCounts) -> RatioOfBins:  # noqa: ARG002
         """Return the numbers of correct decisions and of samples, whose ratio is the accuracy."""
