@@ -10,7 +10,7 @@ from mpcs_torch.functional import DetectionCost, OperatingPoint
 from mpcs_torch.functional.detection.area import check_rate, lowest_false_alarm, lowest_miss
 from mpcs_torch.functional.detection.cost import EVEN, min_cost_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts
-from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, count_errors, hull_vertices, midpoint
+from mpcs_torch.functional.detection.errors import ErrorCounts, checked_scores, count_errors, midpoint
 
 Shown = Literal["cost", "half total error rate", "miss rate", "false-alarm rate"]
 
@@ -90,17 +90,14 @@ def learned_thresholds(
         ValueError: If the trials lack targets or non-targets, or a limit is outside [0, 1].
     """
     counts = count_errors(*checked_scores(preds, target))
-    vertices, thresholds = hull_vertices(counts), list[FixedThreshold]()
+    thresholds = list[FixedThreshold]()
     for point in points:
-        threshold = min_cost_from_counts(counts, vertices, point).threshold.item()
+        threshold = min_cost_from_counts(counts, point).threshold.item()
         thresholds.append(_cost("cost[development,", "cost at the development threshold", threshold, point))
     nearest = equal_error_from_counts(counts, "nearest")
     ways = {"development": ("development threshold", midpoint(nearest.low, nearest.high).item())}
     if at_minimum:
-        ways["development_minimum"] = (
-            "development minimum",
-            min_cost_from_counts(counts, vertices, EVEN).threshold.item(),
-        )
+        ways["development_minimum"] = ("development minimum", min_cost_from_counts(counts, EVEN).threshold.item())
     for key, (place, threshold) in ways.items():
         name, title = f"half_total_error_rate[{key}]", f"half total error rate at the {place}"
         thresholds.append(FixedThreshold(name, title, threshold, "half total error rate"))

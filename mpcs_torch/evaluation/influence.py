@@ -30,7 +30,6 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.measure import IntervalScale, Measure
 from mpcs_torch.functional.quality.scores import ClassCounts, PairCounts
 
-AnyMeasure = Measure[Any, Any]
 Pair = tuple[float, float]
 """The numbers that a row or a unit adds to the numerator and to the denominator of a ratio."""
 MIN_UNITS = 10
@@ -183,7 +182,7 @@ class Influences(NamedTuple):
         return max(-inf if low is None else low, min(value, inf if high is None else high))
 
 
-def of_sums(measure: AnyMeasure, sums: Any, units: Units) -> Influences | Reason:
+def of_sums(measure: Measure, sums: Any, units: Units) -> Influences | Reason:
     """Return the influences on the value of a measure, or the reason why they are not known.
 
     ``sums`` has the sums of the units: a ``sums_type`` of the measure, with tensors (U, ...).
@@ -217,7 +216,7 @@ def of_sums(measure: AnyMeasure, sums: Any, units: Units) -> Influences | Reason
     )
 
 
-def _of_ratio(measure: AnyMeasure, sums: Any, whole: Any, units: Units, value: float) -> Influences | Reason:
+def _of_ratio(measure: Measure, sums: Any, whole: Any, units: Units, value: float) -> Influences | Reason:
     numerator, per = measure.ratio(sums, whole)
     total = (units.counts @ per).item()
     if not total > 0:
@@ -252,7 +251,7 @@ def _of_ratio(measure: AnyMeasure, sums: Any, whole: Any, units: Units, value: f
     )
 
 
-def slopes_of(measure: AnyMeasure, whole: Any) -> Any:
+def slopes_of(measure: Measure, whole: Any) -> Any:
     """Return the derivatives of the value by each of the sums ``whole``, in the type of these."""
     leaves = [each.detach().clone().requires_grad_() for each in whole]
     value = measure.value(type(whole)(*leaves))
@@ -265,7 +264,7 @@ def applied(slopes: Any, sums: Any) -> Tensor:
     return torch.stack([(each * slope.nan_to_num(0.0)).reshape(len(each), -1).sum(1) for each, slope in pairs]).sum(0)
 
 
-def slope_of_ratio(measure: AnyMeasure, whole: Any, at: float) -> float:
+def slope_of_ratio(measure: Measure, whole: Any, at: float) -> float:
     """Return the derivative of the metric's value by the ratio numerator / denominator."""
     step = 1e-5
     low, high = (measure.value_from_ratio(at + sign * step, whole) for sign in (-1, 1))
@@ -279,7 +278,7 @@ def _cells(slopes: ClassCounts) -> Tensor | Reason:
     return slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag()
 
 
-def metric_interval(measure: AnyMeasure, sums: Any, units: Units) -> Interval | Reason:
+def metric_interval(measure: Measure, sums: Any, units: Units) -> Interval | Reason:
     """Return the interval of the value of a measure, or the reason why it has none."""
     influences = of_sums(measure, sums, units)
     if isinstance(influences, Reason):
@@ -291,7 +290,7 @@ def metric_interval(measure: AnyMeasure, sums: Any, units: Units) -> Interval | 
     return Reason("biased", units.name) if is_biased else ends
 
 
-def bias(measure: AnyMeasure, sums: Any, units: Units) -> float:
+def bias(measure: Measure, sums: Any, units: Units) -> float:
     """Return how much lower or higher a value is on average on random halves of the units.
 
     This is its bias for all units, if the bias falls as 1 / their number.
@@ -433,7 +432,7 @@ SCALES: "dict[IntervalScale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor]
 """For each scale of Student's interval: the transformation to this scale, and the inverse transformation."""
 
 
-def of_both(measure: AnyMeasure, first: Any, second: Any, units: Units) -> tuple[Influences, Influences] | Reason:
+def of_both(measure: Measure, first: Any, second: Any, units: Units) -> tuple[Influences, Influences] | Reason:
     """Return the influences on the values of two models, given their sums of the same units, as in `of_sums`."""
     one, other = of_sums(measure, first, units), of_sums(measure, second, units)
     if isinstance(one, Reason):
@@ -441,7 +440,7 @@ def of_both(measure: AnyMeasure, first: Any, second: Any, units: Units) -> tuple
     return other if isinstance(other, Reason) else (one, other)
 
 
-def metric_difference(measure: AnyMeasure, first: Any, second: Any, units: Units) -> PairedDifference | Reason:
+def metric_difference(measure: Measure, first: Any, second: Any, units: Units) -> PairedDifference | Reason:
     """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
 
     ``first`` and ``second`` are the models' sums of the same units, as in `of_sums`.

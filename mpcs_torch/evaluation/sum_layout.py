@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.evaluation.chosen import ChosenMetrics, MetricInputs
-from mpcs_torch.evaluation.influence import AnyMeasure, Units
+from mpcs_torch.evaluation.influence import Units
 from mpcs_torch.evaluation.outcomes import OutcomeCounter, Outcomes
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.unit_sums import LEADING
@@ -55,7 +55,7 @@ class SumLayout:
         """Return the W sums of wide measures for the rows in each of U ``bins``: (U, W), float64."""
         return torch.cat(_sums(self.wide, inputs, bins), dim=1)
 
-    def measure_sums(self, numbers: Tensor) -> Iterator[tuple[str, AnyMeasure, Any]]:
+    def measure_sums(self, numbers: Tensor) -> Iterator[tuple[str, Measure, Any]]:
         """Yield the name of each measure, the measure, and its sums, a ``sums_type`` of (U, ...), given ``numbers``."""
         for group, sums in _named(self.measures, numbers[:, LEADING:]):
             for name, measure in group.members.items():

@@ -14,7 +14,6 @@ from torch import Tensor
 from mpcs_torch.evaluation.crossed_clusters import crossed_difference, crossed_values
 from mpcs_torch.evaluation.influence import (
     RATE,
-    AnyMeasure,
     End,
     Influences,
     Units,
@@ -35,6 +34,7 @@ from mpcs_torch.evaluation.sum_layout import SumLayout
 from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.labels import WeightedSum
+from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.quality.scores import ClassRate
 
 
@@ -137,7 +137,7 @@ class UnitValues:
         """Return the outcomes in each unit, as tensors (U,), by class or group of classes."""
         return self.layout.outcomes_of(self.sums)
 
-    def measure(self, metric: str) -> tuple[AnyMeasure, Any] | None:
+    def measure(self, metric: str) -> tuple[Measure, Any] | None:
         """Return the measure of a metric, or of a rate such as ``recall[malignant]``, and its sums of each unit.
 
         The result is None if the metric is not a function of sums of units.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from math import prod
-from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Literal, Self
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from torch import Tensor
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
 from mpcs_torch.functional.inputs.decisions import Decisions, decision_rule, flatten_decisions
-from mpcs_torch.functional.inputs.faults import Fault, raise_first
+from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Bins, Labels, Term, WeightedSum, value_rules
 from mpcs_torch.functional.inputs.probabilities import (
     SCORE_RULES,
@@ -43,32 +43,10 @@ Ratios = Sequence[tuple[float, float]]
 """Pairs of a numerator and a denominator."""
 RatioOfBins = tuple[Tensor, Tensor]
 """The numerator and the denominator of the value in each of B bins: (B,) each."""
-Sums = TypeVar("Sums", bound=tuple[Tensor, ...])
-
-
-class Rows(Protocol):
-    """Flat rows (samples) of a batch, such as `Decisions`."""
-
-    def find_faults(self) -> Sequence[Fault]:
-        """Return the check of each validation rule."""
-        ...
-
-
-class Labelled(Rows, Protocol):
-    """Rows with labels and weights."""
-
-    @property
-    def labels(self) -> Labels:
-        """The labels, with the weights."""
-        ...
-
-
-RowsT = TypeVar("RowsT", bound=Rows)
-LabelledT = TypeVar("LabelledT", bound=Labelled)
 
 
 @dataclass(eq=False)
-class Measure(ABC, Generic[RowsT, Sums]):
+class Measure(ABC):
     """A metric as a function of K sums over rows. The fields of a subclass are the settings of the metric.
 
     Sums are one vector (K,), float64 (float32 on MPS), so those of batches and processes can be added. `named` splits
@@ -114,19 +92,22 @@ class Measure(ABC, Generic[RowsT, Sums]):
         return len(self.sums_type._fields) * prod(self.shape)
 
     @abstractmethod
-    def rows(self, preds: Any, *others: Any) -> RowsT:
-        """Flatten a batch to rows; check shapes and dtypes, but do not wait for a GPU."""
+    def rows(self, preds: Any, *others: Any) -> Any:
+        """Flatten a batch to rows, such as `Decisions`, that have `find_faults`; check shapes and dtypes.
+
+        This does not wait for a GPU.
+        """
 
     @abstractmethod
-    def sums(self, rows: RowsT, bins: Bins | None = None) -> Tensor:
+    def sums(self, rows: Any, bins: Bins | None = None) -> Tensor:
         """Return the sums of all rows, (K,), or of the rows in each of B bins, (B, K)."""
 
-    def value(self, sums: Sums) -> Tensor:
+    def value(self, sums: Any) -> Tensor:
         """Return the value of the sums; by default, the quotient of `ratio`."""
         numerator, denominator = self.ratio(sums, sums)
         return numerator / denominator
 
-    def ratio(self, sums: Sums, whole: Sums) -> RatioOfBins:  # noqa: ARG002  # for subclasses
+    def ratio(self, sums: Any, whole: Any) -> RatioOfBins:  # noqa: ARG002  # for subclasses
         """Return the numerator and the denominator of the value in each of B bins, (B,) each.
 
         ``sums`` are the sums of the bins; its first two fields are the default result. ``whole`` has the total sums.
@@ -134,27 +115,26 @@ class Measure(ABC, Generic[RowsT, Sums]):
         numerator, denominator, *_ = sums
         return numerator, denominator
 
-    def value_from_ratio(self, ratio: float, whole: Sums) -> float:  # noqa: ARG002  # for subclasses
+    def value_from_ratio(self, ratio: float, whole: Any) -> float:  # noqa: ARG002  # for subclasses
         """Convert the quotient of `ratio` to the value, by a monotonic function; by default, they are equal."""
         return ratio
 
-    def row_ratios(self, whole: Sums) -> Ratios:  # noqa: ARG002  # for subclasses
+    def row_ratios(self, whole: Any) -> Ratios:  # noqa: ARG002  # for subclasses
         """Return the (numerator, denominator) pairs that bound those of any row; empty if there is no bound."""
         return [(limit, 1) for limit in self.row_limits]
 
-    def seen_ratios(self, units: Sums) -> Ratios:  # noqa: ARG002  # for subclasses
+    def seen_ratios(self, units: Any) -> Ratios:  # noqa: ARG002  # for subclasses
         """Return pairs as in `row_ratios` from the sums of units, where the definition has no limits; else nothing."""
         return []
 
-    def averaged_classes(self, sums: Sums) -> Tensor | None:  # noqa: ARG002  # for subclasses
+    def averaged_classes(self, sums: Any) -> Tensor | None:  # noqa: ARG002  # for subclasses
         """Return the weight (B, C) of the rows of each class in each bin; None unless the value averages classes."""
         return None
 
-    def named(self, sums: Tensor) -> Sums:
+    def named(self, sums: Tensor) -> Any:
         """Split sums (..., K) into the fields of `sums_type`, each of shape (..., `shape`)."""
         parts = sums.reshape(*sums.shape[:-1], len(self.sums_type._fields), *self.shape)
-        named: Sums = self.sums_type(*parts.unbind(sums.ndim - 1))
-        return named
+        return self.sums_type(*parts.unbind(sums.ndim - 1))
 
     def sums_key(self) -> dict[str, Any]:
         """Return what the sums depend on: the settings that change them, and the methods that compute them."""
@@ -188,25 +168,26 @@ class Measure(ABC, Generic[RowsT, Sums]):
         raise_first(rows.find_faults())
         return measure.value_of_rows(rows)
 
-    def value_of_rows(self, rows: RowsT) -> Tensor:
+    def value_of_rows(self, rows: Any) -> Tensor:
         """Return the value of flat rows."""
         return self.value(self.named(self.sums(rows)))
 
 
-class RowMeasure(Measure[LabelledT, Sums]):
-    """A measure to whose sums each row adds a few numbers, each at one place."""
+class RowMeasure(Measure):
+    """A measure to whose sums each row adds a few numbers, each at one place; rows have `Labels`."""
 
     @abstractmethod
-    def terms(self, rows: LabelledT) -> Sequence[Term]:
+    def terms(self, rows: Any) -> Sequence[Term]:
         """Return what each row adds to each field of the sums."""
 
-    def sums(self, rows: LabelledT, bins: Bins | None = None) -> Tensor:
+    def sums(self, rows: Any, bins: Bins | None = None) -> Tensor:
         """Return the sums of all rows, (K,), or of the rows in each of B bins, (B, K)."""
-        return rows.labels.add_up(self.terms(rows), prod(self.shape), bins)
+        labels: Labels = rows.labels
+        return labels.add_up(self.terms(rows), prod(self.shape), bins)
 
 
 @dataclass(eq=False)
-class DecisionMeasure(RowMeasure[Decisions, Sums]):
+class DecisionMeasure(RowMeasure):
     """A measure of decisions: a class or, if ``further`` > 0, also a coarse answer (a set of classes) or a referral."""
 
     num_classes: int
@@ -231,7 +212,7 @@ class DecisionMeasure(RowMeasure[Decisions, Sums]):
 
 
 @dataclass(eq=False)
-class ProbabilityMeasure(RowMeasure[Samples, WeightedSum]):
+class ProbabilityMeasure(RowMeasure):
     """A measure that is a function of the mean of a term, which the class probabilities of each row determine."""
 
     num_classes: int

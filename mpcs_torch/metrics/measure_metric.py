@@ -51,11 +51,11 @@ class MeasureMetric(DefinedMetric):
     In a `MetricCollection`, metrics with equal sums share them.
     """
 
-    measure: Measure[Any, Any]
+    measure: Measure
     sums: Tensor
     """(K,): the sums of all samples so far."""
 
-    def __init__(self, measure: Measure[Any, Any], validate_args: bool, kwargs: Mapping[str, Any]) -> None:
+    def __init__(self, measure: Measure, validate_args: bool, kwargs: Mapping[str, Any]) -> None:
         """Initialize from a measure and the arguments of `torchmetrics.Metric`, ``kwargs``."""
         super().__init__(measure, validate_args, kwargs, measure.sums_key())
         self.add_sum("sums", shape=(measure.width,))

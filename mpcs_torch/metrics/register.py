@@ -221,9 +221,9 @@ class MetricEntry:
         return int(number) if self.is_count else float(number)
 
 
-def identity_of(metric: "type[Metric]") -> "type[Measure[Any, Any]] | str":
+def identity_of(metric: "type[Metric]") -> "type[Measure] | str":
     """Return the measure of the class of a Metric, or its import path."""
-    measure: type[Measure[Any, Any]] | None = getattr(metric, "of", None)
+    measure: type[Measure] | None = getattr(metric, "of", None)
     if measure is not None:
         return measure
     public = metric.__module__.startswith("mpcs_torch.metrics")

@@ -13,7 +13,7 @@ from torch import Tensor
 from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson
 from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, as_points, min_cost_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts, error_crossing
-from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, convex_hull, hull_vertices, midpoint
+from mpcs_torch.functional.detection.errors import ErrorRates, area_under_roc, convex_hull, midpoint
 from mpcs_torch.functional.detection.llr_cost import LOG_ODDS, bayes_errors_from_counts
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 from mpcs_torch.plots import canvas as style
@@ -78,8 +78,7 @@ def det_curves(
         check_confidence(confidence)
     marked = as_points(points)
     counts = [rates.counts() for rates in systems.values()]
-    hulls = [hull_vertices(errors) for errors in counts]
-    costs = [[min_cost_from_counts(*hull, point) for point in marked] for hull in zip(counts, hulls, strict=True)]
+    costs = [[min_cost_from_counts(errors, point) for point in marked] for errors in counts]
     more = marks or {}
     drawn = [rate.item() for flat in costs for cost in flat for rate in (cost.p_miss, cost.p_fa)]
     drawn += [rate for of_systems in more.values() for rates in of_systems for rate in rates]
@@ -88,7 +87,7 @@ def det_curves(
     between_ticks = 0.35 if isinstance(on, Axes) else 0.0  # inches: axes of the caller may be small
     _set_probit_axes(axes, list(systems.values()), highest, between_ticks)
     for number, (name, rates, colour) in enumerate(coloured(systems)):
-        equal = error_crossing(counts[number].at(hulls[number]).rates()).rate.item()
+        equal = error_crossing(convex_hull(counts[number]).rates()).rate.item()
         curve = thinned(*(rate.clamp(INSIDE, 1 - INSIDE) for rate in (rates.p_fa, rates.p_miss)))
         label = f"{literal(name, style.MAX_IN_SENTENCE)}, equal error rate {100 * equal:.2f} %"
         axes.plot(*curve, color=colour, linewidth=1.5, label=label)

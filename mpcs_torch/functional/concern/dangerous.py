@@ -79,7 +79,7 @@ def dangerous_errors(
 
 
 @dataclass(eq=False)
-class SeverityMeasure(DecisionMeasure[DangerousErrorCounts]):
+class SeverityMeasure(DecisionMeasure):
     """A measure of `DangerousErrorCounts`."""
 
     concern: Tensor | ConcernLike | None = None

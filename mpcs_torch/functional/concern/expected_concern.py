@@ -122,7 +122,7 @@ def cost_matrix(concern: Tensor | ConcernLike | None, num_classes: int) -> Tenso
 
 
 @dataclass(eq=False)
-class ExpectedConcern(RowMeasure[Samples | Decisions, CostSums]):
+class ExpectedConcern(RowMeasure):
     """The measure of `expected_concern`."""
 
     num_classes: int
@@ -302,7 +302,7 @@ def cost_rule(num_classes: int) -> str:
 
 
 @dataclass(eq=False)
-class RowCost(RowMeasure[CostedDecisions, RowCostSums]):
+class RowCost(RowMeasure):
     """The measure of `row_cost`."""
 
     num_classes: int

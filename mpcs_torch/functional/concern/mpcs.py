@@ -163,7 +163,8 @@ def meta_pattern_concern_score(
     raise_first(rows.find_faults())
     if reduction == "none":
         return rows.labels.weighted(rows.map(measure.term)).reshape(target.shape)
-    return measure.named(measure.sums(rows)).total
+    sums: WeightedSum = measure.named(measure.sums(rows))
+    return sums.total
 
 
 @dataclass(eq=False)

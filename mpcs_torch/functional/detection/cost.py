@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.detection.errors import ErrorCounts, hull_vertices, midpoint
+from mpcs_torch.functional.detection.errors import ErrorCounts, midpoint
 from mpcs_torch.functional.detection.trial_measure import BinaryTrials, ClassAverage, DetectorStatistic
 
 MIN_WEIGHT = 1e-300
@@ -180,18 +180,14 @@ class MinDetectionCost(CostMeasure):
     def costs(self, trials: BinaryTrials) -> list[DetectionCost]:
         """Return the minimum cost at each operating point."""
         counts = trials.errors()
-        vertices = hull_vertices(counts)
-        return [min_cost_from_counts(counts, vertices, point) for point in self.points]
+        return [min_cost_from_counts(counts, point) for point in self.points]
 
 
-def min_cost_from_counts(counts: ErrorCounts, vertices: Tensor, point: OperatingPoint) -> DetectionCost:
-    """Compute the minimum cost, and its threshold; of several, take that of `mpcs_torch.metrics.MinDetectionCost`.
-
-    ``vertices`` are the indices of the thresholds at the vertices of the convex hull; the minimum is at a vertex.
-    """
-    tied = argmin_cost(counts, point, vertices)
-    between = torch.arange(int(tied[0]), int(tied[-1]) + 1, device=tied.device)  # all other thresholds cost more
-    best = argmin_cost(counts, point, between)
+def min_cost_from_counts(counts: ErrorCounts, point: OperatingPoint) -> DetectionCost:
+    """Compute the minimum cost, and its threshold; of several, take that of `mpcs_torch.metrics.MinDetectionCost`."""
+    costs = _costs_at(counts, point, slice(None)).cost
+    # Rounding must not break ties: costs are equal or differ by at least one error.
+    best = (costs <= costs.min() * (1 + 1e-12)).nonzero().squeeze(1)
     breaks = best.diff() > 1
     first = best[torch.cat([breaks.new_ones(1), breaks])]
     last = best[torch.cat([breaks, breaks.new_ones(1)])]
@@ -216,19 +212,12 @@ def cost_at(counts: ErrorCounts, point: OperatingPoint, threshold: float) -> Det
     return _costs_at(counts, point, index)._replace(threshold=value)
 
 
-def _costs_at(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> DetectionCost:
+def _costs_at(counts: ErrorCounts, point: OperatingPoint, index: Tensor | slice) -> DetectionCost:
     miss, false_alarm = point.weights
     p_miss = counts.misses[index].double() / counts.targets
     p_fa = counts.false_alarms[index].double() / counts.nontargets
     cost = miss * p_miss + false_alarm * p_fa
     return DetectionCost(cost, cost / min(miss, false_alarm), p_miss, p_fa, counts.thresholds[index])
-
-
-def argmin_cost(counts: ErrorCounts, point: OperatingPoint, index: Tensor) -> Tensor:
-    """Of the thresholds with the indices ``index``, return the indices of those with the lowest cost."""
-    costs = _costs_at(counts, point, index).cost
-    # Rounding must not break ties: costs are equal or differ by at least one error.
-    return index[costs <= costs.min() * (1 + 1e-12)]
 
 
 def actual_detection_cost(

@@ -13,7 +13,7 @@ from mpcs_torch.functional.detection.errors import (
     ErrorCounts,
     ErrorRates,
     area_under_roc,
-    hull_vertices,
+    convex_hull,
     observed_errors,
 )
 from mpcs_torch.functional.detection.llr_cost import MinCllr
@@ -144,12 +144,11 @@ def detection_summary(
 
 def summary_from_counts(counts: ErrorCounts, points: Sequence[OperatingPoint]) -> DetectionSummary:
     """Compute the summary from error ``counts`` and operating ``points``."""
-    vertices = hull_vertices(counts)
-    hull = counts.at(vertices)
+    hull = convex_hull(counts)
     return DetectionSummary(
         equal_error=error_crossing(hull.rates()),
         area=area_under_roc(counts),
-        min_costs=[min_cost_from_counts(counts, vertices, point) for point in points],
+        min_costs=[min_cost_from_counts(counts, point) for point in points],
         min_cllr=MinCllr().from_counts(hull),
         counts=counts,
         hull=hull,

@@ -8,7 +8,6 @@ from torch import Tensor
 from mpcs_torch.errors import require
 from mpcs_torch.functional.detection.errors import check_vector
 from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first
-from mpcs_torch.functional.inputs.labels import Bins
 
 
 class CohortStatistics(NamedTuple):
@@ -62,19 +61,12 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
             Fault(name_rule, names, outside(names, 0, num_names - 1)),
         ]
     )
-    order = preds.double().argsort(descending=True, stable=True)
-    order = order[names[order].argsort(stable=True)]
-    scores = preds[order].double()
-    codes = names[order].long()
-    counts = codes.bincount(minlength=num_names)
+    counts = names.bincount(minlength=num_names)
+    by_name = preds.double()[names.argsort(stable=True)].split(counts.tolist())  # type: ignore[no-untyped-call]
     if top is not None:
-        rank = torch.arange(len(codes), device=codes.device) - (counts.cumsum(0) - counts)[codes]
-        scores = scores[rank < top]
-        codes = codes[rank < top]
-        counts = counts.clamp(max=top)
-    by_name = Bins(codes, num_names)
-    mean = by_name.sum(scores) / counts
-    deviation = (by_name.sum((scores - mean[codes]).square()) / counts).sqrt()
+        by_name = tuple(scores.topk(min(top, len(scores))).values for scores in by_name)
+    mean = torch.stack([scores.mean() for scores in by_name])
+    deviation = torch.stack([(scores - scores.mean()).square().mean().sqrt() for scores in by_name])
     bad = ~(deviation > 0)
     if bad.any():
         raise SameScoresError(int(bad.nonzero()[0]))

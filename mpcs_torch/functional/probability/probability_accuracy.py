@@ -372,7 +372,7 @@ class CellSums(NamedTuple):
 
 
 @dataclass(eq=False)
-class ProbabilityAccuracy(Measure[Samples, CellSums]):
+class ProbabilityAccuracy(Measure):
     """The measure of `probability_accuracy`, from a histogram of probabilities."""
 
     num_classes: int

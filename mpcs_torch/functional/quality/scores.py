@@ -39,7 +39,7 @@ def class_counts(confusion: Tensor) -> ClassCounts:
 
 
 @dataclass(eq=False)
-class ConfusionMatrix(DecisionMeasure[PairCounts]):
+class ConfusionMatrix(DecisionMeasure):
     """The measure of `confusion_matrix`."""
 
     sums_type = PairCounts
@@ -65,7 +65,7 @@ class ConfusionMatrix(DecisionMeasure[PairCounts]):
 
 
 @dataclass(eq=False)
-class ClassCountMeasure(DecisionMeasure[ClassCounts]):
+class ClassCountMeasure(DecisionMeasure):
     """A measure of the counts of each class."""
 
     sums_type = ClassCounts
@@ -298,7 +298,7 @@ Rate = Literal["recall", "specificity", "precision"]
 
 
 @dataclass(eq=False)
-class ClassRate(DecisionMeasure[WeightedSum]):
+class ClassRate(DecisionMeasure):
     """The recall, specificity or precision of a group of classes; in [0, 1], higher is better.
 
     A decision for any class of the group is correct if the true class is in the group.

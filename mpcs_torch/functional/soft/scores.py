@@ -11,7 +11,7 @@ from mpcs_torch.functional.inputs.checks import check_beta, check_choice, check_
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Bins, WeightedSum
 from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples, flatten_soft
-from mpcs_torch.functional.measure import Measure, Sums
+from mpcs_torch.functional.measure import Measure
 
 SoftAverage = Literal["micro", "macro", "weighted", "none"]
 TNorm = Literal["minimum", "product", "lukasiewicz"]
@@ -77,7 +77,7 @@ def check_soft_settings(num_classes: int, average: str, zero_division: float) ->
 
 
 @dataclass(eq=False)
-class SoftMeasure(Measure[SoftSamples, Sums]):
+class SoftMeasure(Measure):
     """A measure of labels that are degrees of truth, from 0 to 1."""
 
     has_range = False
@@ -96,7 +96,7 @@ class SoftMeasure(Measure[SoftSamples, Sums]):
 
 
 @dataclass(eq=False)
-class SoftScore(SoftMeasure[SoftSums]):
+class SoftScore(SoftMeasure):
     """A measure that is an F score of degrees of truth."""
 
     num_classes: int
@@ -414,7 +414,7 @@ def soft_kl_divergence(
 
 
 @dataclass(eq=False)
-class SoftKLDivergence(SoftMeasure[WeightedSum]):
+class SoftKLDivergence(SoftMeasure):
     """The measure of `soft_kl_divergence`."""
 
     epsilon: float = 0.0
