@@ -16,7 +16,7 @@ range, such as a Metric of another package, has Student's interval with the stan
 
 from collections.abc import Callable, Iterable, Sequence
 from math import inf, isfinite, isnan, sqrt
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,9 +27,10 @@ from mpcs_torch.functional.comparison.confidence_intervals import bounded_mean_b
 from mpcs_torch.functional.comparison.means import Interval, distinct_pairs
 from mpcs_torch.functional.comparison.significance import ComparedBy, sign_flip_test, with_verdicts
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
-from mpcs_torch.functional.measure import IntervalScale, Measure
+from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.quality.scores import ClassCounts, PairCounts
 
+IntervalScale = Literal["plain", "log", "logit"]
 Pair = tuple[float, float]
 """The numbers that a row or a unit adds to the numerator and to the denominator of a ratio."""
 MIN_UNITS = 10
@@ -197,7 +198,7 @@ def of_sums(measure: Measure, sums: Any, units: Units) -> Influences | Reason:
     if by_class is not None and bool((torch.tensordot(units.counts, by_class, 1) == 0).any()):
         return Reason("absent_class")
     slopes = slopes_of(measure, whole)
-    influences = Influences(value, applied(slopes, sums), limits=measure.limits, scale=measure.interval_scale)
+    influences = Influences(value, applied(slopes, sums), limits=measure.limits, scale=scale_of(measure.limits))
     if not isinstance(slopes, ClassCounts | PairCounts):
         return influences
     cells = slopes.confusion if isinstance(slopes, PairCounts) else _cells(slopes)
@@ -227,7 +228,7 @@ def _of_ratio(measure: Measure, sums: Any, whole: Any, units: Units, value: floa
         value,
         slope * (numerator - at * per) / total,
         limits=measure.limits,
-        scale=measure.interval_scale,
+        scale=scale_of(measure.limits),
         has_bound=measure.has_range,
     )
     pairs = measure.row_ratios(whole) or measure.seen_ratios(sums)
@@ -427,9 +428,16 @@ SCALES: "dict[IntervalScale, tuple[Callable[[Tensor], Tensor], Callable[[Tensor]
     "plain": (torch.positive, torch.positive),
     "log": (torch.log, torch.exp),
     "logit": (torch.logit, torch.sigmoid),
-    "atanh": (torch.atanh, torch.tanh),
 }
 """For each scale of Student's interval: the transformation to this scale, and the inverse transformation."""
+
+
+def scale_of(limits: tuple[float | None, float | None]) -> IntervalScale:
+    """Return the scale on which a value with these limits is almost normally distributed."""
+    low, high = limits
+    if low == 0 and high == 1:
+        return "logit"
+    return "log" if low == 0 and high is None else "plain"
 
 
 def of_both(measure: Measure, first: Any, second: Any, units: Units) -> tuple[Influences, Influences] | Reason:

@@ -15,11 +15,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.influence import MIN_UNITS, Influences, Units, difference, interval, standard_error
+from mpcs_torch.evaluation.influence import MIN_UNITS, Influences, Units, difference, interval, scale_of, standard_error
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.measure import IntervalScale
 
 FOLDS = 32
 """The maximum number of folds. A fold must be large enough for a median to change when the fold is left out."""
@@ -109,11 +108,4 @@ def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Influen
         return Reason("in_steps", unit)
     if abs((left.quarters - left.whole).item()) > MAX_BIAS * spread:
         return Reason("biased", unit)
-    return Influences(left.whole.item(), of_units, limits=limits, scale=_scale(limits))
-
-
-def _scale(limits: Limits) -> IntervalScale:
-    low, high = limits
-    if low == 0 and high == 1:
-        return "logit"
-    return "log" if low == 0 and high is None else "plain"
+    return Influences(left.whole.item(), of_units, limits=limits, scale=scale_of(limits))

@@ -37,8 +37,6 @@ IntervalRule = Literal["bounded", "mean", "smooth"]
 ``"mean"``: for a mean that rare samples can dominate; the interval allows for an unseen sample at the `row_ratios`.
 ``"smooth"``: for any other smooth function of sums.
 """
-IntervalScale = Literal["plain", "log", "logit", "atanh"]
-"""The scale on which a value is almost normally distributed, such as ``"log"`` if it is positive."""
 Ratios = Sequence[tuple[float, float]]
 """Pairs of a numerator and a denominator."""
 RatioOfBins = tuple[Tensor, Tensor]
@@ -62,7 +60,6 @@ class Measure(ABC):
     limits: ClassVar[tuple[float | None, float | None]] = (0.0, None)
     """The lowest and the highest possible value; None where there is no limit."""
     interval_rule: ClassVar[IntervalRule] = "smooth"
-    interval_scale: ClassVar[IntervalScale] = "plain"
     row_limits: ClassVar[Sequence[float]] = ()
     """The lowest and the highest numerator of a row, whose denominator is 1; empty if rows have no limits."""
     has_range: ClassVar[bool] = True

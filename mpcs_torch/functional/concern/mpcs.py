@@ -191,7 +191,6 @@ class MetaPatternConcernScore(ProbabilityMeasure):
         "average",
     )
     interval_rule = "mean"
-    interval_scale = "log"
 
     def __post_init__(self) -> None:
         """Check the settings, and compute their defaults."""

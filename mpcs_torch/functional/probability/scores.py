@@ -252,7 +252,6 @@ class GeometricAccuracy(ProbabilityMeasure):
     direction = "max"
     limits = (0.0, 1.0)
     interval_rule: ClassVar[IntervalRule] = "mean"
-    interval_scale = "logit"
     power: ClassVar[float] = GEOMETRIC
 
     def __post_init__(self) -> None:
@@ -353,7 +352,6 @@ class BrierScore(ProbabilityMeasure):
 
     limits = (0.0, 2.0)
     interval_rule = "mean"
-    interval_scale = "log"
     row_limits = (0, 2)
 
     def __post_init__(self) -> None:
@@ -419,7 +417,6 @@ class CrossEntropy(ProbabilityMeasure):
 
     sums_settings = ("num_classes", "from_logits", "normalized", "ignore_index")
     interval_rule = "mean"
-    interval_scale = "log"
     row_limits = (0.0, UNSEEN_LOSS)
     has_range = False
 

@@ -11,7 +11,7 @@ from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.checks import check_beta, check_matrix_fits, check_zero_division, widest_float
 from mpcs_torch.functional.inputs.decisions import Decisions
 from mpcs_torch.functional.inputs.labels import Term, WeightedSum
-from mpcs_torch.functional.measure import DecisionMeasure, Direction, IntervalScale, RatioOfBins
+from mpcs_torch.functional.measure import DecisionMeasure, Direction, RatioOfBins
 
 
 class ClassCounts(NamedTuple):
@@ -71,7 +71,6 @@ class ClassCountMeasure(DecisionMeasure):
     sums_type = ClassCounts
     limits = (0.0, 1.0)
     direction: ClassVar[Direction | None] = "max"
-    interval_scale: ClassVar[IntervalScale] = "logit"
     row_limits = (0, 1)
 
     @property
@@ -143,7 +142,6 @@ class MatthewsCorrelation(ClassCountMeasure):
     """The measure of `matthews_correlation`."""
 
     limits = (-1.0, 1.0)
-    interval_scale = "atanh"
 
     def value(self, sums: ClassCounts) -> Tensor:
         """Return the correlation; 0 if it is 0 / 0."""

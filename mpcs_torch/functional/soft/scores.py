@@ -108,7 +108,6 @@ class SoftScore(SoftMeasure):
     sums_type = SoftSums
     direction = "max"
     limits = (0.0, 1.0)
-    interval_scale = "logit"
 
     def __post_init__(self) -> None:
         """Check the settings."""
@@ -422,7 +421,6 @@ class SoftKLDivergence(SoftMeasure):
     sums_type = WeightedSum
     sums_settings = ("epsilon",)
     interval_rule = "mean"
-    interval_scale = "log"
 
     def __post_init__(self) -> None:
         """Check the settings."""
