@@ -11,11 +11,11 @@ from torch import Tensor
 from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import map_chunks
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widest_float
+from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Bins, value_rules
 from mpcs_torch.functional.inputs.probabilities import (
     SCORE_RULES,
     Samples,
-    checked_samples,
     flatten_samples,
     input_scale,
 )
@@ -72,28 +72,6 @@ def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) ->
     return torch.where(spread > 1e-12, slope, float("nan"))
 
 
-def measure_samples(
-    samples: Samples, true_probs: Tensor, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
-) -> MeasuredProbabilities:
-    """Divide ``true_probs`` (M,), those of true classes, into bins; return the bins and the means of their rates."""
-    kept = samples.labels.counted
-    wide = widest_float(true_probs.device)
-    samples = samples.at(kept)
-    values, counts = torch.unique(true_probs[kept].to(wide), return_counts=True)
-
-    def count_others(bins: _Bins) -> Tensor:
-        def count(rows: slice) -> Tensor:
-            chunk = samples.at(rows)
-            owner = bins.owner(chunk.probs().to(wide).contiguous()).scatter_(
-                1, chunk.labels.target.unsqueeze(1), bins.number
-            )
-            return torch.bincount(owner.flatten(), minlength=bins.number + 1)
-
-        return torch.stack(map_chunks(count, samples.scores)).sum(0)
-
-    return _measure(_Histogram(values, values, values, counts), count_others, epsilon, n_bins, delta, span)
-
-
 class _Histogram(NamedTuple):
     """The number of samples whose true class has each probability: V values or cells, ascending; (V,) each."""
 
@@ -130,14 +108,11 @@ class _Bins(NamedTuple):
 
 
 def _measure(
-    histogram: _Histogram,
-    count_others: Callable[[_Bins], Tensor],
-    epsilon: float,
-    n_bins: int,
-    delta: float | None,
-    span: BinSpan,
+    histogram: _Histogram, count_others: Callable[[_Bins], Tensor], settings: "ProbabilityAccuracy"
 ) -> MeasuredProbabilities:
     """Choose `_Bins`, and count true classes and (with ``count_others``) other classes in them; compute the means."""
+    delta = settings.delta
+    n_bins = settings.n_bins
     wide = histogram.low.dtype
     total = int(histogram.correct.sum())
     width = delta or 1.0
@@ -149,7 +124,7 @@ def _measure(
     first = kept[equal_population(rest[kept], min(n_bins, total) - int(is_singular.sum()))] if len(kept) else kept
     edges = torch.cat([histogram.low[first], histogram.high[kept[-1:]]])
     last = float(histogram.middle[kept[-1]]) if len(kept) else 0.0
-    if span == "unit" and len(edges):
+    if settings.span == "unit" and len(edges):
         edges[0], edges[-1], last = 0, 1, inf
     bins = _Bins(width, torch.where(is_singular, is_singular.cumsum(0) - 1, -1), edges[:-1], last)
     owner = bins.owner(histogram.middle)
@@ -159,9 +134,8 @@ def _measure(
     high = torch.cat([low[: bins.number - len(bins.starts)] + width, edges[1:]])
     order = low.argsort(stable=True)
     low, high, correct, incorrect = (field[order].to(wide) for field in (low, high, correct[:-1], incorrect[:-1]))
-    return MeasuredProbabilities(
-        means_from_probs(correct / (correct + incorrect), correct, epsilon), low, high, correct, incorrect
-    )
+    means = means_from_probs(correct / (correct + incorrect), correct, settings.epsilon)
+    return MeasuredProbabilities(means, low, high, correct, incorrect)
 
 
 def equal_population(counts: Tensor, bins: int) -> Tensor:
@@ -170,53 +144,6 @@ def equal_population(counts: Tensor, bins: int) -> Tensor:
     ranks = torch.arange(1, bins, device=counts.device) * total // bins
     starts = torch.searchsorted(counts.cumsum(0), ranks, right=True)
     return torch.cat([starts.new_zeros(1), torch.unique(starts[starts > 0])])
-
-
-def check_bins(epsilon: float, n_bins: int, delta: float | None, span: str) -> None:
-    """Check that ``epsilon`` is in [0, 1), ``n_bins`` at least 1, 1 / ``delta`` a whole number, and ``span`` known."""
-    check_floor(epsilon)
-    require(n_bins >= 1, "n_bins must be at least 1", n_bins)
-    is_valid = delta is None or (0 < delta <= 1 and abs(1 / delta - round(1 / delta)) < 1e-6)
-    require(is_valid, "delta must be 1 divided by a whole number, or None", delta)
-    check_choice("span", span, BinSpan)
-
-
-def grid_size(cells: int) -> int:
-    """Return the number of histogram cells: ``cells`` equal ones, the lowest of which is divided into `LOW_CELLS`."""
-    return LOW_CELLS + cells - 1
-
-
-def count_probabilities(probs: Tensor, labels: Tensor, counted: Tensor, cells: int) -> tuple[Tensor, Tensor]:
-    """Count the probabilities of true and of other classes in each histogram cell: int64 (grid_size,) each.
-
-    ``probs`` are (M, C), and ``counted`` (M,) marks the samples to count. An accelerator is not synchronized.
-    """
-    scaled = probs.nan_to_num(0).to(widest_float(probs.device)) * cells
-    log_cell = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS).floor().long() + LOW_CELLS
-    cell = torch.where(scaled < 1, log_cell, LOW_CELLS - 1 + scaled.long()).clamp(0, grid_size(cells) - 1)
-    true_cell = cell.gather(1, labels.unsqueeze(1)).squeeze(1)
-    weight = counted.long()
-    grid = grid_size(cells)
-    correct = Bins(true_cell, grid).sum(weight)
-    total = Bins(cell.reshape(-1), grid).sum(weight.unsqueeze(1).expand_as(cell).reshape(-1))
-    return correct, total - correct
-
-
-def measure_counts(
-    correct: Tensor, incorrect: Tensor, cells: int, epsilon: float, n_bins: int, delta: float | None, span: BinSpan
-) -> MeasuredProbabilities:
-    """Compute bins and means from the counts of each histogram cell, (grid_size,); 1 / ``delta`` divides ``cells``."""
-    edges, used = _edges(cells, correct.device), correct + incorrect > 0  # few rows fill few of the cells
-    low = edges[:-1][used]
-    high = edges[1:][used]
-    correct = correct[used]
-    incorrect = incorrect[used]
-    histogram = _Histogram((low + high) / 2, low, high, correct)
-
-    def count_others(bins: _Bins) -> Tensor:
-        return Bins(bins.owner(histogram.middle), bins.number + 1).sum(incorrect)
-
-    return _measure(histogram, count_others, epsilon, n_bins, delta, span)
 
 
 def _edges(cells: int, device: torch.device) -> Tensor:
@@ -274,12 +201,13 @@ def generalized_mean_curve(
         >>> curve.reported
         tensor([0.5684, 0.6000, 0.6500], dtype=torch.float64)
     """
-    check_bins(epsilon, n_bins, delta, span)
+    measure = ProbabilityAccuracy(num_classes, None, from_logits, epsilon, n_bins, delta, span, ignore_index)
     require(powers and all(map(isfinite, powers)), "powers must be finite and at least one", powers)
-    samples = checked_samples(preds, target, num_classes, input_scale(from_logits), ignore_index)
-    true_probs = samples.map(prob_of_true_class)
-    probs = true_probs[samples.labels.counted].to(samples.labels.weight.dtype)
-    bins = measure_samples(samples, true_probs, epsilon, n_bins, delta, span)
+    samples = measure.rows(preds, target)
+    raise_first(samples.find_faults())
+    counted = samples.at(samples.labels.counted)
+    probs = counted.map(prob_of_true_class).to(counted.labels.weight.dtype)
+    _, bins = measure.exact(samples)
     reported = _means(probs, torch.ones_like(probs), powers, epsilon)
     return MeanCurve(reported.new_tensor(powers), reported, _means(bins.rate, bins.correct, powers, epsilon))
 
@@ -347,15 +275,9 @@ def probability_accuracy(
         >>> probability_accuracy(probs, target, num_classes=2, from_logits=False, n_bins=2)["slope"]
         tensor(0.7421, dtype=torch.float64)
     """
-    if cells is not None:
-        settings = from_logits, epsilon, n_bins, delta, span, ignore_index
-        values: Any = ProbabilityAccuracy(num_classes, cells, *settings)(preds, target)
-        return dict(values)
-    check_bins(epsilon, n_bins, delta, span)
-    samples = checked_samples(preds, target, num_classes, input_scale(from_logits), ignore_index)
-    true_probs = samples.map(prob_of_true_class)
-    reported = means_from_probs(true_probs, samples.labels.weight, epsilon)
-    return compare_means(reported, measure_samples(samples, true_probs, epsilon, n_bins, delta, span).means)
+    measure = ProbabilityAccuracy(num_classes, cells, from_logits, epsilon, n_bins, delta, span, ignore_index)
+    values: Any = measure(preds, target)
+    return dict(values)
 
 
 class CellSums(NamedTuple):
@@ -373,10 +295,10 @@ class CellSums(NamedTuple):
 
 @dataclass(eq=False)
 class ProbabilityAccuracy(Measure):
-    """The measure of `probability_accuracy`, from a histogram of probabilities."""
+    """The measure of `probability_accuracy`, from a histogram of probabilities or, without ``cells``, from all."""
 
     num_classes: int
-    cells: int
+    cells: int | None
     from_logits: bool = True
     epsilon: float = 0.005
     n_bins: int = 20
@@ -393,8 +315,15 @@ class ProbabilityAccuracy(Measure):
     def __post_init__(self) -> None:
         """Check the settings."""
         check_num_classes(self.num_classes)
-        check_bins(self.epsilon, self.n_bins, self.delta, self.span)
-        check_cells(self.cells, self.delta)
+        check_floor(self.epsilon)
+        require(self.n_bins >= 1, "n_bins must be at least 1", self.n_bins)
+        delta = self.delta
+        is_valid = delta is None or (0 < delta <= 1 and abs(1 / delta - round(1 / delta)) < 1e-6)
+        require(is_valid, "delta must be 1 divided by a whole number, or None", delta)
+        check_choice("span", self.span, BinSpan)
+        singular = 1 if delta is None else round(1 / delta)
+        is_multiple = self.cells is None or (self.cells >= 1 and self.cells % singular == 0)
+        require(is_multiple, f"cells must be None or a multiple of 1 / delta = {singular}", self.cells)
 
     @property
     def value_rules(self) -> Sequence[str]:
@@ -402,14 +331,19 @@ class ProbabilityAccuracy(Measure):
         return value_rules(self.num_classes, SCORE_RULES[input_scale(self.from_logits)])
 
     @property
+    def grid(self) -> int:
+        """The number of histogram cells: ``cells`` equal ones, the lowest of which is divided into `LOW_CELLS`."""
+        assert self.cells is not None
+        return LOW_CELLS + self.cells - 1
+
+    @property
     def width(self) -> int:
         """The number of sums."""
-        return len(POWERS) + 1 + 2 * grid_size(self.cells)
+        return len(POWERS) + 1 + 2 * self.grid
 
     def named(self, sums: Tensor) -> CellSums:
         """Split the sums into those of powers, rows, and cells."""
-        grid = grid_size(self.cells)
-        powers, samples, correct, incorrect = sums.split_with_sizes([len(POWERS), 1, grid, grid], -1)
+        powers, samples, correct, incorrect = sums.split_with_sizes([len(POWERS), 1, self.grid, self.grid], -1)
         return CellSums(powers, samples.squeeze(-1), correct.long(), incorrect.long())
 
     def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
@@ -420,21 +354,49 @@ class ProbabilityAccuracy(Measure):
         return flatten_samples(preds, target, self.num_classes, scale, self.ignore_index)
 
     def sums(self, rows: Samples, bins: Bins | None = None) -> Tensor:
-        """Return the sums of all rows, or of the rows in each bin."""
+        """Return the sums of all rows, or of the rows in each bin, without synchronizing an accelerator."""
+        if bins is not None:
+            return torch.stack([self.sums(rows.at(bins.codes == code)) for code in range(bins.number)])
         probs = rows.probs()
-        labels = rows.labels
-        true_probs = rows.true_class_values(probs)
-        if bins is None:
-            return self._sums(probs, labels.target, labels.counted, true_probs)
-        columns = probs, labels.target, labels.counted, true_probs
-        parts = ([column[bins.codes == code] for column in columns] for code in range(bins.number))
-        return torch.stack([self._sums(*part) for part in parts])
+        weight = rows.labels.weight
+        powers = power_sums(rows.true_class_values(probs), weight, self.epsilon)
+        cells = self._cells(probs.nan_to_num(0).to(weight.dtype))
+        correct = Bins(rows.true_class_values(cells), self.grid).sum(weight)
+        total = Bins(cells.reshape(-1), self.grid).sum(weight.unsqueeze(1).expand_as(cells).reshape(-1))
+        return torch.cat([powers, weight.sum().unsqueeze(0), correct, total - correct])
 
-    def _sums(self, probs: Tensor, labels: Tensor, counted: Tensor, true_probs: Tensor) -> Tensor:
-        weights = counted.to(widest_float(probs.device))
-        cells = count_probabilities(probs, labels, counted, self.cells)
-        powers = power_sums(true_probs, weights, self.epsilon)
-        return torch.cat([powers, weights.sum().unsqueeze(0), *(each.to(powers) for each in cells)])
+    def _cells(self, probs: Tensor) -> Tensor:
+        """Return the index of the histogram cell of each probability."""
+        assert self.cells is not None
+        scaled = probs * self.cells
+        low_cell = (scaled.log2() * PER_OCTAVE).clamp(min=-LOW_CELLS).floor().long() + LOW_CELLS
+        return torch.where(scaled < 1, low_cell, LOW_CELLS - 1 + scaled.long()).clamp(0, self.grid - 1)
+
+    def value_of_rows(self, rows: Samples) -> Any:
+        """Return the reported means, the measured means and the slope by name."""
+        if self.cells is not None:
+            return super().value_of_rows(rows)
+        reported, measured = self.exact(rows)
+        return compare_means(reported, measured.means)
+
+    def exact(self, samples: Samples) -> tuple[ProbabilityMeans, MeasuredProbabilities]:
+        """Return the reported means and the bins of ``samples``, without a histogram."""
+        true_probs = samples.map(prob_of_true_class)
+        weight = samples.labels.weight
+        reported = means_from_probs(true_probs, weight, self.epsilon)
+        counted = samples.at(samples.labels.counted)
+        values, counts = torch.unique(true_probs[samples.labels.counted].to(weight.dtype), return_counts=True)
+
+        def count_others(bins: _Bins) -> Tensor:
+            def count(rows: slice) -> Tensor:
+                chunk = counted.at(rows)
+                owner = bins.owner(chunk.probs().to(weight.dtype).contiguous())
+                owner.scatter_(1, chunk.labels.target.unsqueeze(1), bins.number)
+                return torch.bincount(owner.flatten(), minlength=bins.number + 1)
+
+            return torch.stack(map_chunks(count, counted.scores)).sum(0)
+
+        return reported, _measure(_Histogram(values, values, values, counts), count_others, self)
 
     def value(self, sums: CellSums) -> Any:
         """Return the reported means, the measured means and the slope by name."""
@@ -446,8 +408,17 @@ class ProbabilityAccuracy(Measure):
 
     def measured(self, sums: CellSums) -> MeasuredProbabilities:
         """Return the bins of the predicted probabilities, and the generalized means of their rates."""
-        settings = self.epsilon, self.n_bins, self.delta, self.span
-        return measure_counts(sums.correct, sums.incorrect, self.cells, *settings)
+        assert self.cells is not None
+        edges = _edges(self.cells, sums.correct.device)
+        used = sums.correct + sums.incorrect > 0  # few rows fill few of the cells
+        low = edges[:-1][used]
+        high = edges[1:][used]
+        histogram = _Histogram((low + high) / 2, low, high, sums.correct[used])
+
+        def count_others(bins: _Bins) -> Tensor:
+            return Bins(bins.owner(histogram.middle), bins.number + 1).sum(sums.incorrect[used])
+
+        return _measure(histogram, count_others, self)
 
 
 def compare_means(reported: ProbabilityMeans, measured: ProbabilityMeans) -> dict[str, Tensor]:
@@ -455,11 +426,3 @@ def compare_means(reported: ProbabilityMeans, measured: ProbabilityMeans) -> dic
     named = {"reported": reported, "measured": measured}
     values = {f"{kind}_{name}": value for kind, means in named.items() for name, value in means._asdict().items()}
     return {**values, "slope": calibration_slope(reported, measured)}
-
-
-def check_cells(cells: int | None, delta: float | None) -> None:
-    """Check that ``cells`` is None or a multiple of 1 / ``delta``."""
-    if cells is None:
-        return
-    singular = 1 if delta is None else round(1 / delta)
-    require(cells >= 1 and cells % singular == 0, f"cells must be None or a multiple of 1 / delta = {singular}", cells)

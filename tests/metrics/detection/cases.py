@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from mpcs_torch import OperatingPoint, metrics
 from mpcs_torch.functional.detection.errors import flatten_trials
@@ -15,6 +16,11 @@ CLASSES = 4
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=3.0)]
 OTHER_POINTS = [OperatingPoint(0.5), OperatingPoint(0.3)]
 Scores, Labels = list[float], list[bool]
+
+
+def kept(scores: Tensor, labels: Tensor, num_classes: int | None) -> tuple[Tensor, Tensor]:
+    batch = flatten_trials(scores, labels, num_classes=num_classes, ignore_index=None)
+    return batch.scores, batch.labels
 
 
 def detections(size: int, seed: int) -> Batch:
@@ -62,7 +68,7 @@ def detection_case(
         make_other=make_other,
         agreeing_batch=(torch.tensor([-9.0, 9.0]), torch.tensor([0, 1])),
         oracle=lambda batch: oracle(batch[0].tolist(), batch[1].bool().tolist()),
-        given_core=lambda s, y: flatten_trials(s, y, num_classes=None, ignore_index=None)[:2],
+        given_core=lambda s, y: kept(s, y, None),
         fed=DETECTIONS,
         make_stranger=lambda: type(make())(*_settings_of(make()), ignore_index=7),
     )
@@ -92,7 +98,7 @@ def class_case(
         make_other=lambda: kind(CLASSES, average="micro", ignore_index=3),
         agreeing_batch=(9 * torch.eye(CLASSES)[:3] - 4, torch.arange(3)),
         oracle=micro,
-        given_core=lambda s, y: flatten_trials(s, y, num_classes=CLASSES, ignore_index=None)[:2],
+        given_core=lambda s, y: kept(s, y, CLASSES),
         fed=CLASS_SCORES,
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from mpcs_torch import metrics
-from mpcs_torch.functional.probability.probability_accuracy import count_probabilities
+from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import (
     CERTAIN,
@@ -46,13 +46,14 @@ def probability_case(cells: int | None, *, from_logits: bool = True) -> MetricCa
         return naive.probability_accuracy(probs.tolist(), batch[1].tolist(), n_bins=3, epsilon=0.005)
 
     logits, target = CERTAIN[0].double(), CERTAIN[1]
+    counting = ProbabilityAccuracy(CLASSES, 1000)
     return MetricCase(
         make=lambda **settings: metrics.ProbabilityAccuracy(CLASSES, n_bins=3, **options, **settings),
         higher_is_better=None,
         make_other=lambda: metrics.ProbabilityAccuracy(CLASSES, n_bins=2, **options),
         agreeing_batch=(logits if from_logits else logits.softmax(1), target),
         oracle=oracle,
-        given_core=lambda scores, labels: count_probabilities(scores.softmax(1), labels, labels >= 0, 1000),
+        given_core=lambda scores, labels: counting.sums(counting.rows(scores, labels)),
         fed=WIDE if from_logits else PROBABILITIES,
         make_stranger=lambda: metrics.ProbabilityAccuracy(CLASSES, epsilon=0.1, **options),  # others share the states
     )
