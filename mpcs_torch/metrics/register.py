@@ -126,8 +126,8 @@ class MetricEntry:
         if not isinstance(self.of, str):
             direction: Direction | None = self.of.direction
             return direction
-        is_higher = self.metric_class.higher_is_better
-        return None if is_higher is None else "max" if is_higher else "min"
+        directions: dict[bool, Direction] = {True: "max", False: "min"}
+        return directions.get(self.metric_class.higher_is_better)
 
     @property
     def limits(self) -> tuple[float, float] | None:

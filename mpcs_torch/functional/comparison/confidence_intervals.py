@@ -182,7 +182,10 @@ def _probability_above_0(a: Floats, n: Floats) -> float:
     high = 1 / a.max()
     for _ in range(9):  # an approximate saddle point suffices: the integral does not depend on the contour
         saddle = (low * high) ** 0.5
-        low, high = (low, saddle) if n @ (a / (1 - a * saddle)) > 1 / saddle else (saddle, high)
+        if n @ (a / (1 - a * saddle)) > 1 / saddle:
+            high = saddle
+        else:
+            low = saddle
     scale = (n @ (a / (1 - a * saddle)) ** 2 + saddle**-2) ** -0.5
     contour = saddle + 1j * scale * NODES
     log_transform = -(np.log(1 - np.multiply.outer(contour, a)) * n).sum(1)

@@ -141,7 +141,8 @@ def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
         tensor([False,  True, False,  True])
     """
     check_confidence(level, "level")
-    evidence, number = torch.as_tensor(evidence).double(), evidence.shape[-1]
+    evidence = torch.as_tensor(evidence).double()
+    number = evidence.shape[-1]
     descending = evidence.sort(dim=-1, descending=True).values
     ranks = torch.arange(1, number + 1, device=evidence.device)
     passes = descending >= number / (ranks * level)
@@ -226,7 +227,7 @@ def _log_beta(a: Tensor, b: Tensor) -> Tensor:
 def _checked(loss: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
     loss = torch.as_tensor(loss).double()
     samples = torch.as_tensor(samples).double()
-    loss, samples = loss + 0 * samples, samples + 0 * loss  # broadcast
+    loss, samples = torch.broadcast_tensors(loss, samples)  # type: ignore[no-untyped-call]
     if not ((samples >= 0) & (loss >= 0) & (loss <= samples * (1 + 1e-9))).all():
         raise ValueError("loss must be sums of losses from 0 to 1, so at least 0 and at most samples, but is not.")
     return loss, samples

@@ -91,7 +91,8 @@ def sign_flip_test(values: Tensor, counts: Tensor | None = None) -> float:
     if not len(distinct) or total <= 0:
         return 1.0
     numbers = torch.zeros_like(distinct).index_add_(0, places, n[is_counted])
-    distinct, total = distinct / distinct[-1], total / float(distinct[-1])
+    total /= float(distinct[-1])
+    distinct = distinct / distinct[-1]
     multiples = (distinct / distinct[0]).round()
     is_lattice = torch.allclose(multiples * distinct[0], distinct, rtol=1e-9, atol=0.0)
     if len(distinct) == 1:
@@ -199,6 +200,20 @@ class ComparedBy(NamedTuple):
     metric: str = ""
     """The name of the metric in code, such as "equal_error_rate"."""
 
+    def number(self, value: float) -> str:
+        """Return ``value`` with three digits, in percent for a rate: neither "1.2e+03" nor "-0"."""
+        scaled = 100 * value if self.is_rate else value
+        return f"{float(f'{scaled:.3g}') + 0.0:.15g}"
+
+    def difference(self, value: float) -> str:
+        """Return the difference ``value`` with its unit."""
+        return f"{self.number(value)}{' points' if self.is_rate else ''}"
+
+    def against(self, one: float, other: float) -> str:
+        """Return two values with their unit."""
+        percent = " %" if self.is_rate else ""
+        return f"{self.number(one)}{percent} against {self.number(other)}{percent}"
+
 
 class Comparison(NamedTuple):
     """The comparison of two systems by one metric."""
@@ -236,48 +251,55 @@ class Comparison(NamedTuple):
 
         If the interval of this comparison seems to contradict the adjusted p-value, the sentence gives the reason.
         """
-        measure = self.by
-        paired = self.paired
-        level = self.level
-        scale, percent, points = (100, " %", " points") if measure.is_rate else (1, "", "")
-
-        def number(value: float) -> str:
-            return f"{float(f'{scale * value:.3g}') + 0.0:.15g}"  # neither "1.2e+03" nor "-0"
-
-        def against(one: float, other: float) -> str:
-            return f"{number(one)}{percent} against {number(other)}{percent}"
-
-        def size(difference: float, low: float, high: float) -> str:
-            interval = f" ({100 * (1 - level):.4g} % interval {number(low)} to {number(high)})"
-            return f"{number(difference)}{points}{interval if low < high else ''}"
-
-        one, other, difference, low, high, single_p_value = paired
         # A name with a comma gets a second comma, as in "actual cost, p = 0.5,".
-        name = f"{measure.name}," if ", " in measure.name else measure.name
+        name = f"{self.by.name}," if ", " in self.by.name else self.by.name
+        return self._nothing_shown(name) if self.better is None else self._shown(name)
+
+    def _nothing_shown(self, name: str) -> str:
+        one, other, difference, low, high, p_value = self.paired
         nothing = f"The data do not show a difference in {name} between {self.first} and {self.second}"
+        values = self.by.against(one, other)
         if not isfinite(difference):
-            return f"{nothing}: {against(one, other)}."
-        if self.better is None:
-            corrected = f" after correction for {self.comparisons} comparisons" if single_p_value <= level else ""
-            sentence = f"{nothing}{corrected}: {against(one, other)}"
-            alone = "of this comparison alone" if corrected else f"by another method than p = {single_p_value:.2g}"
-            conflict = "" if low <= 0 <= high or low == high else f"; the interval, {alone}, excludes 0"
-            detectable = _detectable_difference(high - low, level, self.comparisons)
-            power = f" One of about {number(detectable)}{points} would have been shown with a chance of 9 in 10."
-            power = " These data can hardly show any difference." if measure.is_rate and detectable > 1 else power
-            power = power if low < high else ""
-            return f"{sentence}, {self.second} minus {self.first} is {size(difference, low, high)}{conflict}.{power}"
+            return f"{nothing}: {values}."
+        if p_value <= self.level:
+            corrected = f" after correction for {self.comparisons} comparisons"
+            alone = "of this comparison alone"
+        else:
+            corrected = ""
+            alone = f"by another method than p = {p_value:.2g}"
+        conflict = "" if low <= 0 <= high or low == high else f"; the interval, {alone}, excludes 0"
+        change = f"{self.second} minus {self.first} is {self._size(difference, low, high)}"
+        return f"{nothing}{corrected}: {values}, {change}{conflict}.{self._power()}"
+
+    def _power(self) -> str:
+        width = self.paired.high - self.paired.low
+        if not width > 0:
+            return ""
+        detectable = _detectable_difference(width, self.level, self.comparisons)
+        if self.by.is_rate and detectable > 1:
+            return " These data can hardly show any difference."
+        return f" One of about {self.by.difference(detectable)} would have been shown with a chance of 9 in 10."
+
+    def _shown(self, name: str) -> str:
+        one, other, difference, low, high, p_value = self.paired
+        worse = self.second
+        if self.better == self.second:
+            one, other = other, one
+            worse = self.first
         if difference < 0:
             low, high = -high, -low
-        first = self.first
-        second = self.second
-        word = "lower" if measure.lower_is_better else "higher"
-        if self.better == second:
-            first, second, one, other = second, first, other, one
-        sentence = f"{first} has a {word} {name} than {second}: {against(one, other)}"
-        contains_0 = f"; the interval, by another method than p = {single_p_value:.2g}, contains 0"
+        word = "lower" if self.by.lower_is_better else "higher"
+        contains_0 = f"; the interval, by another method than p = {p_value:.2g}, contains 0"
         conflict = contains_0 if low < 0 < high else ""
-        return f"{sentence}, a difference of {size(abs(difference), low, high)}{conflict}."
+        size = f"a difference of {self._size(abs(difference), low, high)}{conflict}"
+        return f"{self.better} has a {word} {name} than {worse}: {self.by.against(one, other)}, {size}."
+
+    def _size(self, difference: float, low: float, high: float) -> str:
+        size = self.by.difference(difference)
+        if not low < high:
+            return size
+        ends = f"{self.by.number(low)} to {self.by.number(high)}"
+        return f"{size} ({100 * (1 - self.level):.4g} % interval {ends})"
 
 
 def with_verdicts(rows: Sequence[tuple[str, str, ComparedBy, PairedDifference]], confidence: float) -> list[Comparison]:
@@ -339,8 +361,8 @@ def _detectable_difference(width: float, level: float, comparisons: int) -> floa
     The measured difference is assumed to be normal. Its interval at the confidence 1 - ``level`` has the ``width``. It
     must be significant at ``level / comparisons`` (Bonferroni's correction).
     """
-    alone, corrected, chance = (
-        torch.special.ndtri(torch.tensor(share, dtype=torch.float64)).item()
-        for share in (1 - level / 2, 1 - level / 2 / comparisons, 0.9)
-    )
-    return float(width / (2 * alone) * (corrected + chance))
+    from scipy.special import ndtri  # scipy.stats takes longer to import
+
+    alone = ndtri(1 - level / 2)
+    corrected = ndtri(1 - level / 2 / comparisons)
+    return float(width / (2 * alone) * (corrected + ndtri(0.9)))

@@ -383,11 +383,13 @@ def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
         >>> mean_cost_range(torch.tensor([[50, 4], [1, 45]]) / 100, low, high)
         tensor([0.0500, 0.4400], dtype=torch.float64)
     """
-    bounds = [as_tensor(bound, name).to(counts.device).double() for bound, name in ((low, "low"), (high, "high"))]
-    is_alike = bounds[0].shape == bounds[1].shape and bounds[0].ndim in (2, 3) and bounds[0].numel()
-    shapes = " and ".join(str(tuple(bound.shape)) for bound in bounds)
+    low = as_tensor(low, "low").to(counts.device, torch.float64, copy=True)
+    high = as_tensor(high, "high").to(counts.device, torch.float64, copy=True)
+    is_alike = low.shape == high.shape and low.ndim in (2, 3) and low.numel()
+    shapes = f"{tuple(low.shape)} and {tuple(high.shape)}"
     require(is_alike, "low and high must have one shape, (C, K) or (V, C, K)", shapes)
-    low, high = (bound.clone().reshape(-1, *bound.shape[-2:]) for bound in bounds)
+    low = low.reshape(-1, *low.shape[-2:])
+    high = high.reshape(-1, *high.shape[-2:])
     for box in (*low, *high):
         check_costs(box, len(box), referral=True)
         box.fill_diagonal_(0)

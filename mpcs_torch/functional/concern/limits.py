@@ -152,7 +152,8 @@ class LimitedRate(NamedTuple):
 
     def at(self, places: Tensor) -> "LimitedRate":
         """Return the limit for the samples with the indices ``places``."""
-        clusters, weights = (None if column is None else column[places] for column in (self.clusters, self.weights))
+        clusters = None if self.clusters is None else self.clusters[places]
+        weights = None if self.weights is None else self.weights[places]
         return self._replace(loss=self.loss[places], counted=self.counted[places], clusters=clusters, weights=weights)
 
     def check_attainable(self, like: "LimitedRate | None" = None) -> None:
@@ -172,7 +173,10 @@ class LimitedRate(NamedTuple):
         high = 1.0
         for _ in range(60):
             middle = (low + high) / 2
-            low, high = (low, middle) if self.attained(middle, sizes) >= ENOUGH else (middle, high)
+            if self.attained(middle, sizes) >= ENOUGH:
+                high = middle
+            else:
+                low = middle
         is_over_clusters = self.clusters is not None and not self.per_cluster and self.confidence is not None and units
         per_cluster = -expm1(log(1 - (self.confidence or 0)) / units) * self.scale if is_over_clusters else None
         limit = self.at_most * self.scale
@@ -222,8 +226,9 @@ class LimitedRate(NamedTuple):
         cluster = key // steps
         after = change.cumsum(dim=1)
         after += initial[:, cluster] - (after - change)[:, torch.searchsorted(key, cluster * steps)]
-        first, old, new = (value(*self.rates(*state)) for state in (initial, after - change, after))
-        return first.sum(dim=-1, keepdim=True) + _cumulated(key % steps, new - old, steps)
+        first = value(*self.rates(*initial))
+        gained = value(*self.rates(*after)) - value(*self.rates(*(after - change)))
+        return first.sum(dim=-1, keepdim=True) + _cumulated(key % steps, gained, steps)
 
     def rates(self, errors: Tensor, of: Tensor) -> tuple[Tensor, Tensor]:
         """Return ``errors`` and ``of`` unchanged or, if ``per_cluster``, each divided by ``of`` (0 / 0 gives 0)."""

@@ -68,7 +68,10 @@ def pattern_settings(
     if t is None and concession is None and is_spec(concern):
         concession = concern.concession
     k = min(DEFAULT_K, num_classes) if k is None else k
-    t = (DEFAULT_T if t is None else t) if concession is None else concession_intervals(concession)
+    if concession is not None:
+        t = concession_intervals(concession)
+    elif t is None:
+        t = DEFAULT_T
     for name, value in (("k", k), ("t", t)):
         require(isinstance(value, int) and not isinstance(value, bool), f"{name} must be an integer", repr(value))
     require(1 <= k <= num_classes, f"k must be from 1 to the number of classes ({num_classes})", k)

@@ -192,9 +192,11 @@ def check_rate(name: str, rate: float) -> None:
 
 
 def _standardized_area(curve: ErrorRates, max_p_fa: float) -> Tensor:
-    p_fa, p_hit = curve.p_fa.flip(0), 1 - curve.p_miss.flip(0)  # p_fa ascends to 1, beyond max_p_fa
+    p_fa = curve.p_fa.flip(0)  # ascends to 1, beyond max_p_fa
+    p_hit = 1 - curve.p_miss.flip(0)
     after = int((p_fa <= max_p_fa).sum())
-    (x0, x1), (y0, y1) = p_fa[after - 1 : after + 1], p_hit[after - 1 : after + 1]
+    x0, x1 = p_fa[after - 1 : after + 1]
+    y0, y1 = p_hit[after - 1 : after + 1]
     at_limit = y0 + (max_p_fa - x0) / (x1 - x0) * (y1 - y0)
     x = torch.cat([p_fa[:after], p_fa.new_tensor([max_p_fa])])
     area = torch.trapezoid(torch.cat([p_hit[:after], at_limit.unsqueeze(0)]), x)
@@ -264,6 +266,6 @@ def _mean_costs(ends: Tensor, share: Tensor) -> tuple[Tensor, Tensor]:
 
     p = share.item()
     values = ends.cpu().numpy()
-    distributions = betainc(2 + p, 2 - p, values), betainc(1 + p, 3 - p, values)
-    alarms, misses = (torch.from_numpy(shares).to(ends).diff() for shares in distributions)
+    alarms = torch.from_numpy(betainc(2 + p, 2 - p, values)).to(ends).diff()
+    misses = torch.from_numpy(betainc(1 + p, 3 - p, values)).to(ends).diff()
     return (1 + share) / 3 * alarms, (2 - share) / 3 * misses

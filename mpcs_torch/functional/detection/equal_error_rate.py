@@ -132,7 +132,8 @@ def error_crossing(curve: ErrorRates | ErrorCounts) -> EqualError:
     after = (gap >= 0).int().argmax()
     before = torch.where(gap[after] == 0, after, after - 1)
     ends = torch.stack([before, after])
-    (gap_before, gap_after), (misses_before, misses_after) = gap[ends], misses[ends]
+    gap_before, gap_after = gap[ends]
+    misses_before, misses_after = misses[ends]
     share = torch.where(before == after, 0.0, -gap_before / (gap_after - gap_before))
     return EqualError(misses_before + share * (misses_after - misses_before), *thresholds[ends])
 

@@ -20,7 +20,7 @@ def check_choice(name: str, value: object, choices: Any) -> None:
     """Check that ``value`` is one of the values of ``choices``, a `Literal`."""
     allowed = get_args(choices)
     if value not in allowed:
-        *first, last = (repr(choice) for choice in allowed)
+        *first, last = map(repr, allowed)
         raise ValueError(f"{name} must be {', '.join(first)} or {last}, but got {value!r}.")
 
 
@@ -118,9 +118,9 @@ def check_priors(priors: Tensor, num_classes: int, *, name: str = "priors", abov
     is_row = isinstance(priors, Tensor) and priors.is_floating_point() and priors.shape == (num_classes,)
     actual = f"{priors.dtype} {tuple(priors.shape)}" if isinstance(priors, Tensor) else repr(priors)
     require(is_row, f"{name} must be a floating point tensor of shape ({num_classes},)", actual)
-    in_range, rule = (priors > 0, "above 0") if above_0 else (priors >= 0, ">= 0")
+    in_range = priors > 0 if above_0 else priors >= 0
     is_valid = in_range.all() and sums_to_1(priors.double())
-    require(is_valid, f"{name} must be {rule} and sum to 1", priors.tolist())
+    require(is_valid, f"{name} must be {'above 0' if above_0 else '>= 0'} and sum to 1", priors.tolist())
 
 
 def check_target(target: Tensor, expected_shape: torch.Size) -> None:

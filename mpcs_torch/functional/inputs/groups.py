@@ -70,7 +70,8 @@ def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Te
         rule = f"(N,) for the {shape[0]} rows" if len(shape) == 1 else f"(N, C), {shape} here: of each row and decision"
         raise ValueError(f"{name} must be {rule}, but have shape {tuple(tensor.shape)}.")
     rule, is_valid = ROW_RULES[kind]
-    if bad := (~is_valid(tensor)).nonzero().tolist():
+    bad = (~is_valid(tensor)).nonzero().tolist()
+    if bad:
         place = tuple(bad[0])
         where = f"row {place[0]} (from 0)" if len(place) == 1 else f"row {place[0]}, decision {place[1]}"
         raise ValueError(f"{name} must each be {rule}, but that of {where} is {tensor[place]:g}.")

@@ -95,8 +95,9 @@ def _row_wise(function: Callable[[Tensor, int], Tensor], scores: Tensor) -> Tens
     # Rows of fewer than 16 classes do not fill a vector register.
     if not scores.is_cpu or scores.shape[1] >= 16 or torch.compiler.is_compiling():
         return function(scores, 1)
-    columns, padding = scores.t(), -scores.shape[0] % 64  # more than the registers that torch uses at once
-    return function(nn.functional.pad(columns, (0, padding)) if padding else columns, 0)[:, : scores.shape[0]].t()
+    padding = -scores.shape[0] % 64  # more than the registers that torch uses at once
+    columns = nn.functional.pad(scores.t(), (0, padding))
+    return function(columns, 0)[:, : scores.shape[0]].t()
 
 
 def input_scale(from_logits: bool) -> Scale:

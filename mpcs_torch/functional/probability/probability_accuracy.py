@@ -125,7 +125,9 @@ def _measure(
     edges = torch.cat([histogram.low[first], histogram.high[kept[-1:]]])
     last = float(histogram.middle[kept[-1]]) if len(kept) else 0.0
     if settings.span == "unit" and len(edges):
-        edges[0], edges[-1], last = 0, 1, inf
+        edges[0] = 0
+        edges[-1] = 1
+        last = inf
     bins = _Bins(width, torch.where(is_singular, is_singular.cumsum(0) - 1, -1), edges[:-1], last)
     owner = bins.owner(histogram.middle)
     correct = Bins(owner, bins.number + 1).sum(histogram.correct)
@@ -133,9 +135,10 @@ def _measure(
     low = torch.cat([is_singular.nonzero().squeeze(1).to(wide) * width, edges[:-1]])
     high = torch.cat([low[: bins.number - len(bins.starts)] + width, edges[1:]])
     order = low.argsort(stable=True)
-    low, high, correct, incorrect = (field[order].to(wide) for field in (low, high, correct[:-1], incorrect[:-1]))
+    correct = correct[order].to(wide)
+    incorrect = incorrect[order].to(wide)
     means = means_from_probs(correct / (correct + incorrect), correct, settings.epsilon)
-    return MeasuredProbabilities(means, low, high, correct, incorrect)
+    return MeasuredProbabilities(means, low[order], high[order], correct, incorrect)
 
 
 def equal_population(counts: Tensor, bins: int) -> Tensor:

@@ -115,7 +115,8 @@ class Misranked(NamedTuple):
 def misranked(scores: Tensor, is_in_group: Tensor, weights: Tensor) -> Misranked:
     """Return the share of wrong comparisons of each row, from scores, membership and weights, (N,) each."""
     levels = scores.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-    rest, group = (levels.bincount(weights * kind) for kind in (~is_in_group, is_in_group))
+    rest = levels.bincount(weights * ~is_in_group)
+    group = levels.bincount(weights * is_in_group)
     above = 1 - (rest.cumsum(0) - rest / 2) / rest.sum()
     below = (group.cumsum(0) - group / 2) / group.sum()
     inside = is_in_group.nonzero().squeeze(1)

@@ -315,7 +315,8 @@ class ClassRate(DecisionMeasure):
 
     def terms(self, rows: Decisions) -> Sequence[Term]:
         """Return whether a row counts in the numerator and in the denominator of the rate."""
-        true, predicted = (is_in(labels, self.classes) for labels in (rows.labels.target, rows.predicted))
+        true = is_in(rows.labels.target, self.classes)
+        predicted = is_in(rows.predicted, self.classes)
         total = {"recall": true, "specificity": ~true, "precision": predicted}[self.rate]
         return Term(number=total & (true == predicted)), Term(number=total)
 

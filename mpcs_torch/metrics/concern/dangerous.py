@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
@@ -51,7 +52,7 @@ class DangerousErrors(MeasureMetric):
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # the figure shows the counts
         from mpcs_torch.plots.bars import decision_shares
 
-        dangerous, errors, decided, samples = (count.item() for count in self.details())
+        dangerous, errors, decided, samples = torch.stack(self.details()).tolist()
         counts = {
             "correct": decided - errors,
             "other error": errors - dangerous,

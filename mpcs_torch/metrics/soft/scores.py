@@ -31,7 +31,9 @@ class SoftScore(SoftMetric):
         from mpcs_torch.plots.bars import class_bars
 
         average: SoftAverage = "macro" if self.measure.average == "none" else self.measure.average
-        mean, scores = (replace(self.measure, average=each).value(self.named_sums()) for each in (average, "none"))
+        sums = self.named_sums()
+        mean = replace(self.measure, average=average).value(sums)
+        scores = replace(self.measure, average="none").value(sums)
         return class_bars(scores.tolist(), mean.item(), title, ylabel="value", mean_label=f"{average} average", on=on)
 
 
