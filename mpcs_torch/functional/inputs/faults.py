@@ -65,12 +65,12 @@ def look_like_probabilities(logits: Tensor) -> bool:
     return bool((logits >= 0).all()) and sums_to_1(logits)
 
 
-def warn_of_probabilities(logits: Tensor, counted: Tensor | None = None) -> None:
-    """Warn if ``logits`` (M, C) on the CPU look like probabilities; if given, ``counted`` (M,) selects the samples."""
+def warn_of_probabilities(logits: Tensor, ignored: Tensor | None = None) -> None:
+    """Warn if ``logits`` (M, C) on the CPU look like probabilities, leaving out the ``ignored`` samples (M,)."""
     if not logits.is_cpu or torch.compiler.is_compiling():
         return
     try:
-        is_suspect = look_like_probabilities((logits if counted is None else logits[counted]).detach())
+        is_suspect = look_like_probabilities((logits if ignored is None else logits[~ignored]).detach())
     except RuntimeError:  # inside vmap, values cannot be read
         return
     if is_suspect:

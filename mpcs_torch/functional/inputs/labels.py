@@ -91,10 +91,11 @@ class Labels(NamedTuple):
 
     def find_faults(self, rule: str, preds: Tensor, broken: Tensor) -> Sequence[Fault]:
         """Return a `Fault` for each of `value_rules`; ``broken`` (M,) marks the samples that violate ``rule``."""
+        counted = self.counted
         bad_labels = outside(self.raw, 0, self.num_classes - 1)
         return (
-            Fault(label_rule(self.num_classes), self.raw, bad_labels & self.counted),
-            Fault(rule, preds, broken & self.counted),
+            Fault(label_rule(self.num_classes), self.raw, bad_labels & counted),
+            Fault(rule, preds, broken & counted),
             find_bad_weights(self.weight),
         )
 
@@ -139,4 +140,4 @@ def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
 
 def find_bad_weights(weight: Tensor) -> Fault:
     """Return a check that ``weight`` (M,) is finite and >= 0."""
-    return Fault(WEIGHT_RULE, weight, outside(weight, 0) | weight.isinf())
+    return Fault(WEIGHT_RULE, weight, outside(weight, 0, torch.finfo(weight.dtype).max))

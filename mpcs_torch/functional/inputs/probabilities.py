@@ -57,7 +57,7 @@ class Samples(NamedTuple):
         """Return a `Fault`, the check of one validation rule, for labels, scores and weights."""
         tolerance = sum_tolerance(self.scores.dtype)
         if self.scale == "logits":
-            warn_of_probabilities(self.scores, self.labels.counted)
+            warn_of_probabilities(self.scores, self.labels.ignored)
             broken = ~self.scores.amax(dim=1).isfinite()
         elif self.scale == "log_probs":
             total = self.scores.to(compute_dtype(self.scores)).logsumexp(dim=1)
