@@ -195,23 +195,16 @@ def audited_mean(
         shapes = tuple(loss.shape), tuple(predicted.shape), tuple(chance.shape)
         raise ValueError(f"loss, predicted and chance must have the same shape (N,), N at least 1, but got {shapes}.")
     known = ~loss.isnan()
-    for name, is_valid, rule in (
-        ("loss", ~known | ((loss >= 0) & (loss <= 1)), "from 0 to 1, or NaN without a label"),
-        ("loss", known | (chance < 1), "known where the chance is 1"),
-        ("predicted", (predicted >= 0) & (predicted <= 1), "from 0 to 1"),
-        ("chance", (chance > 0) & (chance <= 1), "above 0 and at most 1"),
-    ):
-        if not is_valid.all():
-            raise ValueError(f"{name} must be {rule}, but is not for sample {int((~is_valid).int().argmax())}.")
+    _check_samples("loss", ~known | ((loss >= 0) & (loss <= 1)), "from 0 to 1, or NaN without a label")
+    _check_samples("loss", known | (chance < 1), "known where the chance is 1")
+    _check_samples("predicted", (predicted >= 0) & (predicted <= 1), "from 0 to 1")
+    _check_samples("chance", (chance > 0) & (chance <= 1), "above 0 and at most 1")
     codes = torch.arange(len(loss)) if clusters is None else group_codes("clusters", clusters, len(loss)).codes
     sizes = codes.bincount()
-    for name, factor in (("labels", torch.ones_like(predicted)), ("labels of a high predicted loss", predicted)):
-        surplus = codes.bincount((known.double() - chance) * factor)
-        if is_beyond_chance(surplus.sum().item(), surplus.square().sum().item(), surplus.abs().max().item()):
-            rule = "chance must be the probability with which each sample was chosen, whatever its error"
-            excess = f"there are too {'many' if surplus.sum() > 0 else 'few'} {name}: {int(known.sum())} are known"
-            why = "labels of complaints must be left out, and samples that are chosen together need clusters"
-            raise ValueError(f"{rule}, but {excess} in all, where {chance.sum():.6g} are expected; {why}.")
+    surplus = known.double() - chance
+    expected = f"{int(known.sum())} are known in all, where {chance.sum():.6g} are expected"
+    _check_choice("labels", codes.bincount(surplus), expected)
+    _check_choice("labels of a high predicted loss", codes.bincount(surplus * predicted), expected)
     weight = torch.where(known, 1 / chance, 0.0)
     weighted = weight * loss.nan_to_num(0.0)
     control = predicted * (weight - 1)
@@ -228,3 +221,17 @@ def audited_mean(
         per = torch.cat([sizes, sizes.max().repeat(2)])
         counts = torch.cat([torch.ones_like(sizes), sizes.new_zeros(2)])
     return AuditedMean(rows.mean().item(), *bounded_mean_interval(values, counts, per=per, confidence=confidence))
+
+
+def _check_samples(name: str, is_valid: Tensor, rule: str) -> None:
+    if not is_valid.all():
+        raise ValueError(f"{name} must be {rule}, but is not for sample {int((~is_valid).int().argmax())}.")
+
+
+def _check_choice(name: str, surplus: Tensor, expected: str) -> None:
+    """Check that ``surplus``, the labels of each cluster minus those expected, is 0 up to chance."""
+    if is_beyond_chance(surplus.sum().item(), surplus.square().sum().item(), surplus.abs().max().item()):
+        rule = "chance must be the probability with which each sample was chosen, whatever its error"
+        why = "labels of complaints must be left out, and samples that are chosen together need clusters"
+        excess = f"there are too {'many' if surplus.sum() > 0 else 'few'} {name}"
+        raise ValueError(f"{rule}, but {excess}: {expected}; {why}.")

@@ -219,24 +219,22 @@ class MetaPatternConcernScore(ProbabilityMeasure):
         is_wrong = label != true
         highest_level = self.t - 1
         # In float64, confidence times t is exact; in float32 it could round up to the next interval.
-        interval = (confidence.to(wide) * self.t).floor_()
-        level = torch.where(is_wrong, interval.neg().add_(highest_level), interval)
-        level.clamp_(LOWEST_LEVEL, highest_level)  # p = 1 gives t
-        log_level = level.div_(highest_level).log_()  # at most 0
+        interval = (confidence.to(wide) * self.t).floor()
+        level = torch.where(is_wrong, highest_level - interval, interval)
+        log_level = (level.clamp(LOWEST_LEVEL, highest_level) / highest_level).log()  # at most 0, as p = 1 gives t
         wrong = is_wrong.to(wide)
-        wrong_concern = wrong.sum(dim=1)
         wrong_logs = log_level * wrong
         true_log = (log_level - wrong_logs).sum(dim=1)
-        has_true = wrong_concern.neg().add_(self.k)  # 1 if the true class is in the pattern, else 0
+        has_true = self.k - wrong.sum(dim=1)  # 1 if the true class is in the pattern, else 0
+        weight = torch.ones_like(wrong)
         if self.weights is not None:  # a pattern without the true class has concern 1 everywhere (Alg. 1 line 7)
-            weight = torch.where(has_true.unsqueeze(1) > 0, pair_weights(self.weights, true, label), 1.0)
-            wrong_concern = (wrong * weight).sum(dim=1)
-            wrong_logs = wrong_logs * weight
-        wrong_log = wrong_logs.sum(dim=1)
+            weight = torch.where(has_true.unsqueeze(1) > 0, pair_weights(self.weights, true, label), weight)
+        wrong_concern = (wrong * weight).sum(dim=1)
+        wrong_log = (wrong_logs * weight).sum(dim=1)
         true_concern = has_true
         if self.k > 1:  # for k = 1, the true class has concern 1: there are no others
             true_concern = has_true * (wrong_concern if self.correct_concern == "sum" else self.k - 1)
-        return ((wrong_log + true_concern * true_log) / (wrong_concern + true_concern)).abs_()
+        return ((wrong_log + true_concern * true_log) / (wrong_concern + true_concern)).abs()
 
     def terms(self, rows: Samples) -> Sequence[Term]:
         """Return the score and 1, at the true class if the value is by class."""

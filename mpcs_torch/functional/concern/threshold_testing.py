@@ -19,7 +19,7 @@ from math import inf
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from mpcs_torch.functional.concern.limits import LimitedRate
 
@@ -96,13 +96,11 @@ class RiskPath:
             ordered = risks[risks.isfinite()].sort().values
             number = torch.arange(1, len(ordered) + 1) if of_decided else len(ordered)
             used = ordered.cumsum(0) / number / limit + 1e-6 * ordered  # strictly increasing even for tiny risks
-            last = ordered[-1:] if len(ordered) else ordered.new_zeros(1)
-            top = used[-1:] if len(used) else used.new_zeros(1)
-            # Tied risks share the position of the last of them.
-            keep = torch.cat([ordered.diff() > 0, torch.ones(min(1, len(ordered)), dtype=torch.bool)]) & (ordered > 0)
-            zero = ordered.new_zeros(1)
-            at = torch.cat([zero, ordered[keep], last + 1])
-            place = torch.cat([zero, used[keep], top + 1 / limit])
+            at = nn.functional.pad(ordered, (1, 0))
+            place = nn.functional.pad(used, (1, 0))
+            is_last = nn.functional.pad(at.diff() > 0, (0, 1), value=True)  # tied risks share the last position
+            at = torch.cat([at[is_last], at[-1:] + 1])
+            place = torch.cat([place[is_last], place[-1:] + 1 / limit])
             self._knots.append((at.numpy(), place.cummax(0).values.numpy()))
 
     def first_place(self, risk: Tensor) -> Tensor:
