@@ -137,7 +137,8 @@ class SumMetric(Metric):
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__)
         for name, default in self._defaults.items():
-            if isinstance(default, list) and isinstance(kept := copy.__dict__[name], list):
+            kept = copy.__dict__[name]
+            if isinstance(default, list) and isinstance(kept, list):
                 copy.__dict__[name] = list(kept)
         for name in ("update", "compute"):  # these wrappers are bound to the original
             copy.__dict__.pop(name, None)

@@ -51,7 +51,9 @@ def entry_of_path(path: str) -> MetricEntry:
     """
     from torchmetrics import Metric
 
-    custom_name, _, path = path.partition("=") if "=" in path.partition(":")[0] else ("", "", path)
+    custom_name = ""
+    if "=" in path.partition(":")[0]:
+        custom_name, _, path = path.partition("=")
     class_path, _, arguments = path.removesuffix(")").partition("(")
     metric = import_attribute(class_path)
     if not (isinstance(metric, type) and issubclass(metric, Metric)):
