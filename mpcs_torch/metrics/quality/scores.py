@@ -7,7 +7,7 @@ from mpcs_torch.metrics.measure_metric import MeasureMetric
 
 
 class ClassCountMetric(MeasureMetric):
-    """The base of metrics of the counts of each class."""
+    """The base of metrics of counts of decisions: by default, those of each class."""
 
     def __init__(
         self, num_classes: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
@@ -22,7 +22,7 @@ class ClassCountMetric(MeasureMetric):
         return class_bars((counts.right / counts.true).tolist(), mean, title, ylabel="recall", on=on)
 
 
-class ConfusionMatrix(MeasureMetric):
+class ConfusionMatrix(ClassCountMetric):
     """Compute the confusion matrix of decisions: ``(C, C)``, float64, rows true classes, columns decisions.
 
     Entries are numbers of samples, or sums of their weights. Shapes and rules are those of
@@ -37,11 +37,6 @@ class ConfusionMatrix(MeasureMetric):
     """
 
     of = measures.ConfusionMatrix
-
-    def __init__(
-        self, num_classes: int, *, ignore_index: int | None = None, validate_args: bool = True, **kwargs: Any
-    ) -> None:
-        super().__init__(measures.ConfusionMatrix(num_classes, ignore_index), validate_args, kwargs)
 
     def _draw(self, title: str, value: Any, on: Any) -> Any:  # noqa: ARG002  # a title cannot show a matrix
         from mpcs_torch.plots.confusion import confusion_matrix
