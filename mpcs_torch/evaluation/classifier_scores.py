@@ -86,9 +86,7 @@ class ClassifierScores(Scores):
     def bound(self, metric: str, end: End) -> float | Reason:
         """Return the bound of a value for requirements, or the reason why it has none."""
         name = metric.replace("sensitivity[", "recall[", 1)
-        bound: float | Reason = NO_VALUE
-        if self.units is not None and (metric in self.values or self.units.measure(name) is not None):
-            bound = self.units.bound(name, end)
+        bound = NO_VALUE if self.units is None else self.units.bound(name, end)
         return super().bound(metric, end) if bound == NO_VALUE else bound  # which says why there is no value
 
     @property

@@ -5,7 +5,7 @@ from itertools import combinations
 
 from mpcs_torch.evaluation.influence import NotCompared, adjusted
 from mpcs_torch.evaluation.outcomes import group_rate
-from mpcs_torch.evaluation.unit_values import UnitValues
+from mpcs_torch.evaluation.unit_values import SumsOfUnits, UnitValues
 from mpcs_torch.functional import Comparison
 from mpcs_torch.functional.comparison.significance import ComparedBy
 from mpcs_torch.metrics.register import FAMILIES
@@ -35,8 +35,13 @@ def _metrics(first: UnitValues, *, is_default: bool) -> Iterator[ComparedBy]:
         is_repeated = has_errors and chosen.concern is None and entry.family == "concern"
         is_wanted = entry.compared_as if is_default else entry.direction and not entry.is_count
         if is_wanted and not is_repeated and entry.repeats not in names:
-            name, is_rate = entry.compared_as or entry.name, first.is_rate(entry.name)
-            yield ComparedBy(name, entry.direction == "min", is_rate=is_rate, metric=entry.name)
+            measured = first.metrics[entry.name]
+            yield ComparedBy(
+                entry.compared_as or entry.name,
+                entry.direction == "min",
+                is_rate=isinstance(measured, SumsOfUnits) and measured.is_rate,
+                metric=entry.name,
+            )
 
 
 def _rates_of_groups(first: UnitValues) -> Iterator[ComparedBy]:

@@ -66,8 +66,7 @@ def evaluate_confusion(
         counts = torch.ones(len(parts), dtype=torch.float64)
     numbers, intervals = torch.cat(parts), intervals and len(parts) == 1
     units = layout.units(numbers, None)._replace(counts=counts)
-    found = UnitValues(layout, numbers, units, ranks={}, parts={}, wide=None)
-    scores = scores_of(found, confusion=confusion, intervals=intervals)
+    scores = scores_of(UnitValues(layout, numbers, units), confusion=confusion, intervals=intervals)
     cautions = [] if concern is None else rare_classes(class_names, confusion.sum(1), concern.dangerous_pairs())
     over_costs = None
     if chosen.ranges is not None and concern is not None:

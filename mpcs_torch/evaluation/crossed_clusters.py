@@ -7,7 +7,7 @@ Business and Economic Statistics 29, 2011). Here, the same is done with the squa
 of its intervals. The result is at least as wide as the interval by either column.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import inf, isfinite, sqrt
 
 from mpcs_torch.evaluation.influence import quantile
@@ -16,17 +16,7 @@ from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
 
 Ends = Interval | Reason
-ValuesWithEnds = Mapping[str, tuple[float, Ends]]
-"""Values by name, each with its interval or the reason why it has none."""
-
-
-def crossed_values(by_clusters: Sequence[ValuesWithEnds]) -> dict[str, tuple[float, Ends]]:
-    """Combine values by the first column of clusters, by the second, and by pairs of both; or return the only ones."""
-    first, *_ = by_clusters
-    return {
-        name: (value, crossed_interval(value, [values[name][1] for values in by_clusters]))
-        for name, (value, _) in first.items()
-    }
+"""An interval, or the reason why there is none."""
 
 
 def crossed_interval(value: float, intervals: Sequence[Ends]) -> Ends:

@@ -193,7 +193,7 @@ class Detector:
                 CHOSEN_HERE,
                 ErrorsAt(at),
             )
-        yield AREA, summary.area, lambda: interval(self.area, self.units), None
+        yield AREA, summary.area, lambda: interval(self.area), None
         if self._partial_area is not None:
             limit = self._partial_area.max_p_fa
             title = f"{AREA.title} up to {100 * limit:g} % false alarms"
@@ -212,7 +212,7 @@ class Detector:
             yield metric, cost.normalized, CHOSEN_HERE, ErrorsAt(cost)
         yield DetectorMetric("min_cllr", "minimum Cllr"), summary.min_cllr, CHOSEN_HERE, None
         if self.is_llr:
-            yield CLLR, self.bits.value, lambda: interval(self.bits, self.units), None
+            yield CLLR, self.bits.value, lambda: interval(self.bits), None
             loss = self.bits.value - summary.min_cllr.item()
             yield DetectorMetric("calibration_loss", "calibration loss", screen=None), loss, CHOSEN_HERE, None
         for fixed in self.fixed.values():
@@ -269,8 +269,9 @@ class Detector:
         return Influences(
             value,
             of_units,
+            self.units,
             added,
-            limits_of_rows,
+            of_rows=limits_of_rows,
             usual_error=limits_of_rows,
             class_sizes=torch.stack(sizes),
             limits=limits,
@@ -284,15 +285,15 @@ class Detector:
         costs = [cllr_from_means(softplus(ratios), nothing) for ratios in (-targets, nontargets)]
         value = sum(by_kind.mean().item() for by_kind in costs)
         possible = [(0.0, max(FURTHER_BITS, by_kind.max().item())) for by_kind in costs]
-        found = self.influences(value, costs, possible, (0.0, inf))
-        return found._replace(usual_error=None, has_bound=False, further_share=RARELY)
+        influences = self.influences(value, costs, possible, (0.0, inf))
+        return influences._replace(usual_error=None, has_bound=False, further_share=RARELY)
 
     @cached_property
     def area(self) -> Influences:
         """The area under the ROC, with the influence of each trial."""
         weights = torch.ones(len(self.labels), dtype=torch.float64)
         areas = [misranked(self.scores, self.labels, weights)]
-        return influences_on_areas(areas, weights, self._codes, self.units.cluster)[0]
+        return influences_on_areas(areas, weights, self._codes, self.units.cluster, word="trials")
 
     def at(self, threshold: float, weights: tuple[float, float], value: float | Tensor) -> Influences:
         """Return each trial's influence on ``value``, the sum of ``weights`` times error rates at ``threshold``."""
@@ -340,7 +341,7 @@ class Detector:
             return self._errors(fixed.threshold)[fixed.shown == "false-alarm rate"].interval(CONFIDENCE)
         value = fixed.cost_value(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
         if self.clusters is not None:  # clusters make the two rates depend on each other
-            return interval(self.at(fixed.threshold, fixed.weights, value), self.units)
+            return interval(self.at(fixed.threshold, fixed.weights, value))
         return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
 
     def _by_kind(self, values: Tensor) -> list[Tensor]:

@@ -182,6 +182,6 @@ def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[
         has_cllr = one.is_llr and other.is_llr
         both = (each.compared(costs, has_cllr=has_cllr) for each in (one, other))
         for (measure, value), (_, value_of_other) in zip(*both, strict=True):
-            rows.append((first, second, measure, difference(value, value_of_other, one.units)))
+            rows.append((first, second, measure, difference(value, value_of_other)))
     order = list(dict.fromkeys(measure.name for _, _, measure, _ in rows))
     return adjusted(sorted(rows, key=lambda row: order.index(row[2].name)))

@@ -47,8 +47,6 @@ MAX_BIAS, HALVES = 0.1, 8
 the units from which the bias is estimated."""
 RATE = [(0, 1), (1, 1)]
 """The pairs that a row may add to a rate: 0 or 1 to the numerator, and 1 to the denominator."""
-SIDES = False, True
-"""Whether an end of an interval is the upper one."""
 ABOUT_DIFFERENCES = (
     " Intervals of rates and costs allow for a further cluster of the usual size in which all is wrong; intervals of "
     "differences do so for one in which the models differ as much as in any of these."
@@ -157,8 +155,11 @@ class Influences(NamedTuple):
     value: float
     of_units: Tensor
     """(U,): the influence of each unit; the sum over all units is 0."""
+    units: Units
     added: Tensor | None = None
     """(U,): what each unit adds to the value; None if the value is no sum of such numbers."""
+    measured: tuple[Measure, Any] | None = None
+    """The measure whose value it is, and the sums of the units; None if the value is no function of sums."""
     of_rows: Tensor | None = None
     """(T, 2): the lowest and the highest influence of a row of weight 1, by true class or kind of row; (1, 2) if these
     do not matter; None if it has no limits."""
@@ -176,6 +177,8 @@ class Influences(NamedTuple):
     """Whether ``of_rows`` holds for any row, not only for usual ones."""
     further_share: float = 1.0
     """The share of ``of_rows`` that the further unit of an interval has, where the worst row is rarely met."""
+    bias: float = 0.0
+    """How much lower or higher the value is on average on random halves of the units."""
 
     def clipped(self, value: float) -> float:
         """Return ``value`` within the limits."""
@@ -183,33 +186,61 @@ class Influences(NamedTuple):
         return max(-inf if low is None else low, min(value, inf if high is None else high))
 
 
-def of_sums(measure: Measure, sums: Any, units: Units) -> Influences | Reason:
-    """Return the influences on the value of a measure, or the reason why they are not known.
+class Unknown(NamedTuple):
+    """A value, and the reason why nothing is known of its error."""
+
+    value: float
+    reason: Reason
+    has_range: bool = True
+    """Whether the definition of the metric limits what a row can add."""
+
+    @property
+    def no_bound(self) -> Reason:
+        """The reason why the value has no bound."""
+        return self.reason if self.has_range else NO_RANGE
+
+
+Estimate = Influences | Unknown
+"""A value and its influences, or why these are not known. All intervals, bounds and differences come from it."""
+
+
+def of_sums(measure: Measure, sums: Any, units: Units) -> Estimate:
+    """Return the value of a measure with its influences.
 
     ``sums`` has the sums of the units: a ``sums_type`` of the measure, with tensors (U, ...).
     """
     whole = total_sums(sums, units)
     value = measure.value(whole).item()
     if not isfinite(value):
-        return NO_VALUE
+        return Unknown(value, NO_VALUE)
     if measure.interval_rule != "smooth":
         return _of_ratio(measure, sums, whole, units, value)
     by_class = measure.averaged_classes(sums)
     if by_class is not None and bool((torch.tensordot(units.counts, by_class, 1) == 0).any()):
-        return Reason("absent_class")
+        return Unknown(value, Reason("absent_class"))
     slopes = slopes_of(measure, whole)
-    influences = Influences(value, applied(slopes, sums), limits=measure.limits, scale=scale_of(measure.limits))
-    if not isinstance(slopes, ClassCounts | PairCounts):
+    influences = Influences(
+        value,
+        applied(slopes, sums),
+        units,
+        measured=(measure, sums),
+        limits=measure.limits,
+        scale=scale_of(measure.limits),
+        bias=0.0 if by_class is None else bias(measure, sums, units),
+    )
+    if isinstance(slopes, PairCounts):
+        cells, of_class = slopes.confusion, sums.confusion.sum(-1)
+    elif not isinstance(slopes, ClassCounts):
         return influences
-    cells = slopes.confusion if isinstance(slopes, PairCounts) else _cells(slopes)
-    if isinstance(cells, Reason):
-        return cells
+    elif len(slopes.true) > MAX_CLASSES:
+        return Unknown(value, Reason("many_classes", number=MAX_CLASSES))
+    else:
+        cells, of_class = slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag(), sums.true
     # The value is one by convention, such as an MCC of 0 if all decisions are of one class: it would change at once.
     if not bool(cells.any()):
-        return Reason("by_convention")
+        return Unknown(value, Reason("by_convention"))
     right = cells.diagonal()
     wrong = (cells.sum(1) - right) / max(1, len(cells) - 1)
-    of_class = sums.confusion.sum(-1) if isinstance(sums, PairCounts) else sums.true
     return influences._replace(
         of_rows=torch.stack([cells.amin(1), cells.amax(1)], 1),
         usual_error=torch.stack([right, wrong], 1),
@@ -217,16 +248,18 @@ def of_sums(measure: Measure, sums: Any, units: Units) -> Influences | Reason:
     )
 
 
-def _of_ratio(measure: Measure, sums: Any, whole: Any, units: Units, value: float) -> Influences | Reason:
+def _of_ratio(measure: Measure, sums: Any, whole: Any, units: Units, value: float) -> Estimate:
     numerator, per = measure.ratio(sums, whole)
     total = (units.counts @ per).item()
     if not total > 0:
-        return Reason("by_convention")
+        return Unknown(value, Reason("by_convention"))
     at = (units.counts @ numerator).item() / total
     slope = slope_of_ratio(measure, whole, at)
     influences = Influences(
         value,
         slope * (numerator - at * per) / total,
+        units,
+        measured=(measure, sums),
         limits=measure.limits,
         scale=scale_of(measure.limits),
         has_bound=measure.has_range,
@@ -272,25 +305,6 @@ def slope_of_ratio(measure: Measure, whole: Any, at: float) -> float:
     return (high - low) / (2 * step)
 
 
-def _cells(slopes: ClassCounts) -> Tensor | Reason:
-    """Return the influence of a row of each true class and decision, (C, C), given the slopes of the counts."""
-    if len(slopes.true) > MAX_CLASSES:
-        return Reason("many_classes", number=MAX_CLASSES)
-    return slopes.true.unsqueeze(1) + slopes.predicted + slopes.right.diag()
-
-
-def metric_interval(measure: Measure, sums: Any, units: Units) -> Interval | Reason:
-    """Return the interval of the value of a measure, or the reason why it has none."""
-    influences = of_sums(measure, sums, units)
-    if isinstance(influences, Reason):
-        return influences
-    ends = interval(influences, units)
-    if isinstance(ends, Reason) or measure.averaged_classes(sums) is None or measure.interval_rule != "smooth":
-        return ends
-    is_biased = abs(bias(measure, sums, units)) > MAX_BIAS * (ends[1] - ends[0])
-    return Reason("biased", units.name) if is_biased else ends
-
-
 def bias(measure: Measure, sums: Any, units: Units) -> float:
     """Return how much lower or higher a value is on average on random halves of the units.
 
@@ -307,39 +321,48 @@ def bias(measure: Measure, sums: Any, units: Units) -> float:
     return (torch.cat(halves).nanmean() - measure.value(whole)).nan_to_num(0.0).item()
 
 
-def interval(influences: Influences, units: Units) -> Interval | Reason:
+def interval(estimate: Estimate) -> Interval | Reason:
     """Return the 95 % interval of a value, or the reason why it has none."""
-    if not isfinite(influences.value) or not bool(influences.of_units.isfinite().all()):
+    if isinstance(estimate, Unknown):
+        return estimate.reason
+    if not isfinite(estimate.value) or not bool(estimate.of_units.isfinite().all()):
         return NOT_FINITE
-    if influences.of_rows is None:
-        return _student_interval(influences, units)
     # Of rates and costs, whose rows are bounded by definition, the interval is valid for any number of units.
-    is_sum = influences.added is not None and influences.has_bound
-    is_valid = is_sum or (influences.ratio is not None and not influences.ratio.is_mean)
-    reason = None if is_valid else units.too_few(MIN_UNITS)
+    is_sum = estimate.added is not None and estimate.has_bound
+    is_valid = is_sum or (estimate.ratio is not None and not estimate.ratio.is_mean)
+    reason = None if is_valid else estimate.units.too_few(MIN_UNITS)
     if reason is not None:
         return reason
-    low, high = (_end(influences, units, End(is_upper), is_bound=False) for is_upper in SIDES)
-    return low, high
+    if estimate.of_rows is None:
+        ends = _student_interval(estimate)
+    else:
+        ends = (_end(estimate, End(is_upper=False)), _end(estimate, End(is_upper=True)))
+    if not isinstance(ends, Reason) and abs(estimate.bias) > MAX_BIAS * (ends[1] - ends[0]):
+        return Reason("biased", estimate.units.name)
+    return ends
 
 
-def bound(influences: Influences, units: Units, end: End) -> float | Reason:
+def bound(estimate: Estimate, end: End) -> float | Reason:
     """Return the bound of a value, or the reason why it has none."""
-    if influences.of_rows is None or not influences.has_bound:
+    if isinstance(estimate, Unknown):
+        return estimate.no_bound
+    if estimate.of_rows is None or not estimate.has_bound:
         return NO_RANGE
-    return _end(influences, units, end, is_bound=True)
+    return _end(estimate, end, is_bound=True)
 
 
-def _end(influences: Influences, units: Units, end: End, *, is_bound: bool) -> float:
+def _end(influences: Influences, end: End, *, is_bound: bool = False) -> float:
+    units, of_rows = influences.units, influences.of_rows
     if influences.ratio is not None:
         return _end_of_ratio(influences.ratio, units, end, is_bound=is_bound)
-    assert influences.of_rows is not None
-    sizes = influences.further_share * (
-        units.usual(units.sizes) if influences.class_sizes is None else influences.class_sizes
-    )
+    assert of_rows is not None
     if is_bound:
-        sizes = units.sizes.new_tensor(max(units.largest, end.max_weight))
-    low, high = (sizes.unsqueeze(-1) * influences.of_rows).unbind(1)
+        sizes = torch.tensor(max(units.largest, end.max_weight), dtype=torch.float64)
+    elif influences.class_sizes is None:
+        sizes = influences.further_share * units.usual(units.sizes)
+    else:
+        sizes = influences.further_share * influences.class_sizes
+    low, high = (sizes.unsqueeze(-1) * of_rows).unbind(1)
     further = high.amax() if end.is_upper else low.amin()
     return influences.clipped(influences.value + _mean_end(influences.of_units, further.item(), units, end))
 
@@ -393,11 +416,9 @@ def _rarely_worst(ratio: Ratio, units: Units, size: float) -> list[Pair]:
     return [(size * lowest, size), (size * highest, size)]
 
 
-def _student_interval(influences: Influences, units: Units) -> Interval | Reason:
+def _student_interval(influences: Influences) -> Interval | Reason:
+    units = influences.units
     spread = standard_error(influences.of_units, units)
-    reason = units.too_few(MIN_UNITS)
-    if reason is not None:
-        return reason
     if spread <= 1e-12 * max(1.0, abs(influences.value)):
         return Reason("all_agree", units.name)
     at = torch.tensor(influences.value, dtype=torch.float64, requires_grad=True)
@@ -440,55 +461,42 @@ def scale_of(limits: tuple[float | None, float | None]) -> IntervalScale:
     return "log" if low == 0 and high is None else "plain"
 
 
-def of_both(measure: Measure, first: Any, second: Any, units: Units) -> tuple[Influences, Influences] | Reason:
-    """Return the influences on the values of two models, given their sums of the same units, as in `of_sums`."""
-    one, other = of_sums(measure, first, units), of_sums(measure, second, units)
-    if isinstance(one, Reason):
-        return one
-    return other if isinstance(other, Reason) else (one, other)
-
-
-def metric_difference(measure: Measure, first: Any, second: Any, units: Units) -> PairedDifference | Reason:
-    """Return the second model's value minus the first's, with interval and p-value, or the reason why there is none.
-
-    ``first`` and ``second`` are the models' sums of the same units, as in `of_sums`.
-    """
-    both = of_both(measure, first, second, units)
-    if isinstance(both, Reason):
-        return both
-    one, other = both
-    # What a unit adds to the difference: exactly nothing where the models agree.
-    middle = [(a + b) / 2 for a, b in zip(total_sums(first, units), total_sums(second, units), strict=True)]
-    changes = type(first)(*(b - a for a, b in zip(first, second, strict=True)))
-    is_exact = one.ratio is not None and list(one.ratio.of_rows) == RATE and units.are_rows
-    added = applied(slopes_of(measure, type(first)(*middle)), changes)
-    return difference(one, other, units, added, is_exact=is_exact)
-
-
-def difference(
-    one: Influences, other: Influences, units: Units, added: Tensor | None = None, *, is_exact: bool = False
-) -> PairedDifference | Reason:
+def difference(one: Estimate, other: Estimate) -> PairedDifference | Reason:
     """Return the second value minus the first, with interval and p-value, or the reason why there is none.
 
-    ``added`` (U,) is what each unit adds to the difference; by default, it is computed from the influences. With
-    ``is_exact``, the number of units does not matter.
+    Both estimates must be of the same units.
     """
-    change = other.value - one.value
+    if isinstance(one, Unknown):
+        return one.reason
+    if isinstance(other, Unknown):
+        return other.reason
+    change, units = other.value - one.value, other.units
     of_units = other.of_units - one.of_units
     if not isfinite(change) or not bool(of_units.isfinite().all()):
         return NOT_FINITE
+    is_exact = one.ratio is not None and list(one.ratio.of_rows) == RATE and units.are_rows
     reason = None if is_exact else units.too_few(MIN_UNITS)
     if reason is not None:
         return reason
     number = units.number
     of_each = of_units + change / number  # a pseudo-value divided by U
-    if added is None:
-        is_sum = one.added is not None and other.added is not None
-        added = other.added - one.added if is_sum else of_each  # type: ignore[operator]
     most = _largest_difference(one, other, of_each)
     low, high = (change + _mean_end(of_units, sign * most - change / number, units, End(sign > 0)) for sign in (-1, 1))
-    p_value = sign_flip_test(added, units.counts)
+    p_value = sign_flip_test(_added(one, other, of_each), units.counts)
     return PairedDifference(one.value, other.value, change, low, high, p_value)
+
+
+def _added(one: Influences, other: Influences, of_each: Tensor) -> Tensor:
+    """Return what each unit adds to a difference, (U,): exactly nothing where the models agree, if that is known."""
+    if one.measured is not None and other.measured is not None:
+        (measure, first), (_, second) = one.measured, other.measured
+        totals = zip(total_sums(first, one.units), total_sums(second, other.units), strict=True)
+        middle = type(first)(*((a + b) / 2 for a, b in totals))
+        changes = type(first)(*(b - a for a, b in zip(first, second, strict=True)))
+        return applied(slopes_of(measure, middle), changes)
+    if one.added is not None and other.added is not None:
+        return other.added - one.added
+    return of_each
 
 
 def _largest_difference(one: Influences, other: Influences, of_each: Tensor) -> float:
@@ -511,16 +519,20 @@ def _largest_difference(one: Influences, other: Influences, of_each: Tensor) -> 
     return max(seen, errors.abs().max().item() / 2)
 
 
-def difference_bound(one: Influences, other: Influences, units: Units, end: End) -> float | Reason:
+def difference_bound(one: Estimate, other: Estimate, end: End) -> float | Reason:
     """Return the bound of the second value minus the first, or the reason why it has none."""
+    if isinstance(one, Unknown):
+        return one.no_bound
+    if isinstance(other, Unknown):
+        return other.no_bound
     if one.of_rows is None or other.of_rows is None or not one.has_bound:
         return NO_RANGE
     if end.is_upper:
         worst = (other.of_rows[:, 1] - one.of_rows[:, 0]).amax()
     else:
         worst = (other.of_rows[:, 0] - one.of_rows[:, 1]).amin()
-    of_units = other.of_units - one.of_units
-    return other.value - one.value + _mean_end(of_units, max(units.largest, end.max_weight) * worst.item(), units, end)
+    further = max(other.units.largest, end.max_weight) * worst.item()
+    return other.value - one.value + _mean_end(other.of_units - one.of_units, further, other.units, end)
 
 
 class NotCompared(NamedTuple):
@@ -558,7 +570,8 @@ def rate_intervals(parts: Tensor, totals: Tensor, units: Units) -> list[tuple[fl
         ends = clopper_pearson_ends(numerators.round(), wholes.round()).tolist()
     else:
         ratios = [Ratio(part, total, RATE, float) for part, total in zip(parts.T, totals.T, strict=True)]
-        ends = [[_end_of_ratio(each, units, End(is_upper), is_bound=False) for is_upper in SIDES] for each in ratios]
+        sides = End(is_upper=False), End(is_upper=True)
+        ends = [[_end_of_ratio(each, units, end, is_bound=False) for end in sides] for each in ratios]
     values = (numerators / wholes).tolist()
     return [(value, NO_VALUE if isnan(value) else (low, high)) for value, (low, high) in zip(values, ends, strict=True)]
 

@@ -11,7 +11,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.chosen import MetricInputs
 from mpcs_torch.evaluation.outcomes import decisions_by_way
 from mpcs_torch.evaluation.parts import ValueOfParts
-from mpcs_torch.evaluation.ranks import KeptRanks
+from mpcs_torch.evaluation.ranks import KeptRanks, RankedUnits
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.sum_layout import SumLayout
 from mpcs_torch.evaluation.unit_sums import BUDGET, LEADING, UnitSums, in_bits
@@ -152,20 +152,18 @@ class ModelSums:
         share the Metrics that compute the values of their states.
         """
         wide = {code: sums[0] for code, _, sums in self._wide[column].by_group()} if column in self._wide else {}
-        ranks = {name: kept.by_group(column) for name, kept in self._ranks.items()}
-        return {
-            code: UnitValues(
-                self.layout,
-                sums,
-                self.layout.units(sums, cluster),
-                {name: by_code[code] for name, by_code in ranks.items()},
-                self._values_of_parts(column, code),
-                wide.get(code),
-            )
-            for code, _, sums in self.tables[column].by_group()
-        }
+        ranks = {name: kept.by_group(column, cluster) for name, kept in self._ranks.items()}
+        values = dict[int, UnitValues]()
+        for code, _, sums in self.tables[column].by_group():
+            units, of_all = self.layout.units(sums, cluster), wide.get(code)
+            others: dict[str, RankedUnits | ValueOfParts] = {name: by_code[code] for name, by_code in ranks.items()}
+            if of_all is not None:
+                others |= self.layout.wide_values(of_all, units.name)
+            others |= self._values_of_parts(column, code, units.name)
+            values[code] = UnitValues(self.layout, sums, units, others, of_all)
+        return values
 
-    def _values_of_parts(self, column: str, code: int) -> dict[str, ValueOfParts]:
+    def _values_of_parts(self, column: str, code: int, unit: str) -> dict[str, ValueOfParts]:
         """Return the values of the metrics that are not functions of sums, for a group of rows."""
         values = dict[str, ValueOfParts]()
         for group, states in zip(self.layout.others, self._group_states(column, code), strict=True):
@@ -176,11 +174,11 @@ class ModelSums:
             for entry in group.entries:
                 value, reason = numbers[entry.name], self.layout.no_method(entry.name) or states.reason
                 if reason is not None:
-                    values[entry.name] = ValueOfParts(value, reason)
+                    values[entry.name] = ValueOfParts(value, reason, unit)
                     continue
                 whole = torch.tensor(value, dtype=torch.float64)
                 left_out = states.leave_out(partial(_number_of, entry), whole)
-                values[entry.name] = ValueOfParts(value, left_out, limits)
+                values[entry.name] = ValueOfParts(value, left_out, unit, limits)
         return values
 
     def _add_totals(self, inputs: MetricInputs) -> None:

@@ -15,10 +15,18 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.influence import MIN_UNITS, Influences, Units, difference, interval, scale_of, standard_error
-from mpcs_torch.evaluation.reasons import Reason
+from mpcs_torch.evaluation.influence import (
+    MIN_UNITS,
+    Estimate,
+    Influences,
+    Units,
+    Unknown,
+    difference,
+    scale_of,
+    standard_error,
+)
+from mpcs_torch.evaluation.reasons import Code, Reason
 from mpcs_torch.functional import PairedDifference
-from mpcs_torch.functional.comparison.means import Interval
 
 FOLDS = 32
 """The maximum number of folds. A fold must be large enough for a median to change when the fold is left out."""
@@ -50,62 +58,63 @@ class LeftOut(NamedTuple):
         """Apply ``function`` to each field of this `LeftOut` and the same field of ``others``; return the results."""
         return LeftOut(*(function(*each) for each in zip(self, *others, strict=True)))
 
-    def units(self, unit: str) -> Units:
-        """Return the parts as units; ``unit`` is the word for rows or clusters in reasons."""
-        ones = torch.ones(len(self.alone), dtype=torch.float64)
-        return Units(ones, ones, None, word=unit)
-
 
 class ValueOfParts(NamedTuple):
     """The value of a scalar metric that is not a function of sums, and how parts of the rows change it."""
 
-    value: float
+    number: float
     left_out: LeftOut | Reason
     """The values without parts of the rows, or the reason why they are not known."""
+    unit: str
+    """The word for rows or clusters in reasons."""
     limits: Limits = (None, None)
     """The lowest and the highest possible value; None means no limit."""
 
-    def interval(self, unit: str) -> Interval | Reason:
-        """Return the interval, or the reason why there is none; ``unit`` is the word for rows or clusters in it."""
+    def value(self) -> float:
+        """Return the value."""
+        return self.number
+
+    def estimate(self) -> Estimate:
+        """Return the value with the influence of each part."""
+        if isinstance(self.left_out, Reason):
+            return Unknown(self.number, self.left_out, has_range=False)
+        return of_parts(self.left_out, self.unit, self.limits)
+
+    def difference(self, other: "ValueOfParts") -> PairedDifference | Reason:
+        """Return the other model's value minus this one's, with interval and p-value, or the reason for none."""
         if isinstance(self.left_out, Reason):
             return self.left_out
-        found = of_parts(self.left_out, unit, self.limits)
-        return found if isinstance(found, Reason) else interval(found, self.left_out.units(unit))
+        if isinstance(other.left_out, Reason):
+            return other.left_out
+        change = of_parts(other.left_out.mapped(torch.sub, self.left_out), self.unit)
+        if isinstance(change, Unknown):
+            return change.reason
+        before = Influences(self.number, torch.zeros_like(change.of_units), change.units)
+        return difference(before, change._replace(value=other.number))
 
 
-def parts_difference(first: ValueOfParts, second: ValueOfParts, unit: str) -> PairedDifference | Reason:
-    """Return the second model's value minus the first's, with interval and p-value, or the reason for none."""
-    one, other = first.left_out, second.left_out
-    if isinstance(one, Reason):
-        return one
-    if isinstance(other, Reason):
-        return other
-    change = of_parts(other.mapped(torch.sub, one), unit)
-    if isinstance(change, Reason):
-        return change
-    before = Influences(first.value, torch.zeros_like(change.of_units))
-    return difference(before, change._replace(value=second.value), one.units(unit))
-
-
-def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Influences | Reason:
-    """Return the influence of each part on the value, or the reason why it is unknown."""
-    units = left.units(unit)
-    parts, folds = len(left.alone), len(left.singles)
+def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Estimate:
+    """Return the value with the influence of each part; ``unit`` is the word for rows or clusters in reasons."""
+    value, parts, folds = left.whole.item(), len(left.alone), len(left.singles)
     if parts < MIN_UNITS:
-        return Reason("few_units", unit, MIN_UNITS)
+        return Unknown(value, Reason("few_units", unit, MIN_UNITS), has_range=False)
     if not all(bool(each.isfinite().all()) for each in left):
-        return Reason("missing_without_some", unit)
+        return Unknown(value, Reason("missing_without_some", unit), has_range=False)
+    ones = torch.ones(parts, dtype=torch.float64)
+    units = Units(ones, ones, None, word=unit)
     of_units = (parts - 1) / parts * (left.alone.mean() - left.alone)
     spread = standard_error(of_units, units)
-    if spread <= 1e-12 * max(1.0, abs(left.whole.item())):
-        return Reason("all_agree", unit)
     change = left.singles - left.singles.mean()
-    if change.abs().sum().square() < MIN_EFFECTIVE * folds * change.square().sum():
-        return Reason("few_dominate", unit)
     alone = left.singles - left.whole
     both = (alone + alone.roll(-1)) * (folds - 1) / (folds - 2)  # exact for means, where other rows gain weight
-    if (left.pairs - left.whole - both).square().sum() > 2 * MAX_STEPS * alone.square().sum():
-        return Reason("in_steps", unit)
-    if abs((left.quarters - left.whole).item()) > MAX_BIAS * spread:
-        return Reason("biased", unit)
-    return Influences(left.whole.item(), of_units, limits=limits, scale=scale_of(limits))
+    unexplained = left.pairs - left.whole - both
+    checks: dict[Code, bool | Tensor] = {
+        "all_agree": spread <= 1e-12 * max(1.0, abs(value)),
+        "few_dominate": change.abs().sum().square() < MIN_EFFECTIVE * folds * change.square().sum(),
+        "in_steps": unexplained.square().sum() > 2 * MAX_STEPS * alone.square().sum(),
+        "biased": (left.quarters - left.whole).abs() > MAX_BIAS * spread,
+    }
+    for code, fails in checks.items():
+        if fails:
+            return Unknown(value, Reason(code, unit), has_range=False)
+    return Influences(value, of_units, units, limits=limits, scale=scale_of(limits))

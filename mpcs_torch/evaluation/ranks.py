@@ -7,9 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.evaluation.influence import RARELY, Influences, Units, interval
-from mpcs_torch.evaluation.reasons import NO_VALUE, Reason
-from mpcs_torch.functional.comparison.means import Interval
+from mpcs_torch.evaluation.influence import RARELY, Estimate, Influences, Units, Unknown
+from mpcs_torch.evaluation.reasons import NO_VALUE
 from mpcs_torch.functional.quality.roc_area import Misranked, RankedRows, RocArea, Shares
 
 
@@ -20,23 +19,20 @@ class RankedUnits(NamedTuple):
     rows: RankedRows
     ids: Tensor
     """(N,): the identifiers of rows or, if there are any, of their clusters."""
+    cluster: str | None
+    """The column of clusters; None if rows are independent."""
 
     def value(self) -> float:
         """Return the value."""
         return self.measure.value(self.rows).item()
 
-    def measured(self, cluster: str | None) -> tuple[float, Interval | Reason]:
-        """Return the value, and its interval or why it has none; ``cluster`` is the column of clusters."""
-        found = self.influences(cluster)
-        return (nan, found) if isinstance(found, Reason) else (found[0].value, interval(*found))
-
-    def influences(self, cluster: str | None) -> tuple[Influences, Units] | Reason:
-        """Return the value with the influence of each unit, and the units; or the reason why there is no value."""
+    def estimate(self) -> Estimate:
+        """Return the value with the influence of each unit."""
         areas = self.measure.misranked(self.rows)
         if not areas:
-            return NO_VALUE
+            return Unknown(nan, NO_VALUE)
         units = self.ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        return influences_on_areas(areas, self.rows.weights, units, cluster, self.measure.limits)
+        return influences_on_areas(areas, self.rows.weights, units, self.cluster, self.measure.limits)
 
 
 class KeptRanks:
@@ -55,7 +51,7 @@ class KeptRanks:
         for rows, ids, groups in other._parts:
             self.add(rows, ids + first, {column: codes[column][each] for column, each in groups.items()})
 
-    def by_group(self, column: str) -> dict[int, RankedUnits]:
+    def by_group(self, column: str, cluster: str | None) -> dict[int, RankedUnits]:
         """Return the rows of each group of a column by its code; without a column, all have code 0."""
         rows = RankedRows.joined([rows for rows, _, _ in self._parts])
         ids = torch.cat([ids for _, ids, _ in self._parts])
@@ -63,7 +59,7 @@ class KeptRanks:
         order = codes.argsort(stable=True)
         distinct, counts = codes[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
         places = zip(distinct.tolist(), order.split_with_sizes(counts.tolist()), strict=True)
-        return {code: RankedUnits(self.measure, rows.at(at), ids[at]) for code, at in places}
+        return {code: RankedUnits(self.measure, rows.at(at), ids[at], cluster) for code, at in places}
 
 
 def influences_on_areas(
@@ -73,8 +69,8 @@ def influences_on_areas(
     cluster: str | None,
     limits: tuple[float, float] = (0.0, 1.0),
     word: str = "rows",
-) -> tuple[Influences, Units]:
-    """Return the influences of units on the mean of some areas under the ROC, and the units.
+) -> Influences:
+    """Return the mean of some areas under the ROC, with the influences of units on it.
 
     A row of the group of an area changes it by its share of wrong comparisons minus the mean share, divided by the
     number of rows of the group; a row of the others likewise. This is the variance of DeLong, DeLong and Clarke-Pearson
@@ -105,16 +101,16 @@ def influences_on_areas(
             of_units += by_unit(share * (kind.mean - kind.shares), kind.places)
     kinds = areas[0] if len(areas) == 1 else [area.of_group for area in areas]
     of_rows = _limits_of_rows(areas)
-    found = Influences(
+    return Influences(
         sum((1 - area.of_group.mean).item() for area in areas) / len(areas),
         of_units,
+        of_all,
         of_rows=of_rows,
         usual_error=of_rows.flip(1),  # right is the best rank, and wrong the worst
         class_sizes=torch.stack([of_all.usual(by_unit(kind.weights, kind.places)) for kind in kinds]),
         limits=limits,
         further_share=RARELY,
     )
-    return found, of_all
 
 
 def _limits_of_rows(areas: list[Misranked]) -> Tensor:

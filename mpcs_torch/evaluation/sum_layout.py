@@ -9,6 +9,7 @@ from torch import Tensor
 from mpcs_torch.evaluation.chosen import ChosenMetrics, MetricInputs
 from mpcs_torch.evaluation.influence import Units
 from mpcs_torch.evaluation.outcomes import OutcomeCounter, Outcomes
+from mpcs_torch.evaluation.parts import ValueOfParts
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.unit_sums import LEADING
 from mpcs_torch.functional.inputs.labels import Bins
@@ -61,15 +62,17 @@ class SumLayout:
             for name, measure in group.members.items():
                 yield name, measure, sums
 
-    def wide_values(self, numbers: Tensor) -> dict[str, tuple[float, Reason]]:
-        """Return the values of wide measures, and why they have no interval, given their sums (W,)."""
-        values = dict[str, tuple[float, Reason]]()
+    def wide_values(self, numbers: Tensor, unit: str) -> dict[str, ValueOfParts]:
+        """Return the values of wide measures, which have no intervals, given their sums (W,).
+
+        ``unit`` is the word for rows or clusters in reasons.
+        """
+        values = dict[str, ValueOfParts]()
         for group, sums in _named(self.wide, numbers):
             computed = group.values(sums)
-            values |= {
-                entry.name: (entry.number(computed[entry.name]), self._no_methods[entry.name])
-                for entry in group.entries
-            }
+            for entry in group.entries:
+                value = entry.number(computed[entry.name])
+                values[entry.name] = ValueOfParts(value, self._no_methods[entry.name], unit)
         return values
 
     def probability_means(self, numbers: Tensor) -> dict[str, Any]:

@@ -11,11 +11,12 @@ from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.influence import Units, metric_interval, total_sums
+from mpcs_torch.evaluation.influence import Estimate, Units, interval, of_sums, total_sums
 from mpcs_torch.evaluation.metric_states import BITS, PartStates, merges, state_joins, states_by_part, takes_weights
-from mpcs_torch.evaluation.parts import ValueOfParts
+from mpcs_torch.evaluation.parts import of_parts
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.unit_sums import BUDGET, ids_of_names, in_bits
+from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import row_names
@@ -195,9 +196,7 @@ class WithInterval(Metric):
         units = Units(numbers[:, 0], ones, "clusters" if is_clustered else None, weights)
         measure = self.metric.measure
         bins = measure.named(numbers[:, 2:])
-        interval = metric_interval(measure, bins, units)
-        ends = (nan, nan) if isinstance(interval, Reason) else interval
-        low, high = (torch.tensor(end, dtype=torch.float64) for end in ends)
+        low, high = torch.tensor(_ends(of_sums(measure, bins, units)), dtype=torch.float64)
         return self._named(measure.value(total_sums(bins, units)), low, high)
 
     def _named(self, value: Tensor, low: Tensor, high: Tensor) -> dict[str, Tensor]:
@@ -229,8 +228,7 @@ class WithInterval(Metric):
         flat = left.mapped(lambda each: each.reshape(*each.shape[: each.ndim - whole.ndim], -1))
         for place in range(whole.numel()):
             at_place = flat.mapped(lambda each, at=place: each[..., at])
-            interval = ValueOfParts(at_place.whole.item(), at_place, limits).interval(unit)
-            ends.append((nan, nan) if isinstance(interval, Reason) else interval)
+            ends.append(_ends(of_parts(at_place, unit, limits)))
         low, high = torch.tensor(ends, dtype=torch.float64).T.reshape(2, *whole.shape)
         return whole, low, high
 
@@ -250,3 +248,9 @@ class WithInterval(Metric):
             sums = Bins(torch.arange(len(sums), device=sums.device) % half, half).sum(sums)
             clusters = clusters[:half]
         self.clusters, self.sums = [clusters], [sums]
+
+
+def _ends(estimate: Estimate) -> Interval:
+    """Return the ends of the interval of a value, each NaN if it has none."""
+    ends = interval(estimate)
+    return (nan, nan) if isinstance(ends, Reason) else ends
