@@ -300,30 +300,35 @@ class Detector:
         possible, limits = [(0.0, weight) for weight in weights], (0.0, sum(weights))
         return self.influences(float(value), self._errors_of_trials(threshold, weights), possible, limits)
 
+    def at_fixed(self, fixed: FixedThreshold) -> Influences:
+        """Return each trial's influence on the cost, or the error rate, at a threshold."""
+        return self.at(fixed.threshold, fixed.weights, self._cost_at(fixed))
+
     def _errors_of_trials(self, threshold: float, weights: tuple[float, float]) -> list[Tensor]:
         """Return the errors of targets and of non-targets at ``threshold``, (N_k,) each, times ``weights``."""
         is_rejected = self._by_kind(self.scores < threshold)
         return [weights[0] * is_rejected[0].double(), weights[1] * (~is_rejected[1]).double()]
 
-    def compared(self, costs: Sequence[str], *, has_cllr: bool) -> Iterator[tuple[ComparedBy, Influences]]:
-        """Yield each measure for comparing detectors, with the influences here. ``costs`` are keys of ``fixed``."""
-        counts = self.summary.counts
+    def compared(self, costs: Sequence[str], *, has_cllr: bool) -> dict[ComparedBy, Influences]:
+        """Return the measures for comparing detectors, with the influences here. ``costs`` are keys of ``fixed``."""
         equal, threshold = self._equal_error
         errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE)
-        yield ComparedBy(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name), errors
-        yield ComparedBy(AREA.title, lower_is_better=False, metric=AREA.name), self.area
+        measures = {
+            ComparedBy(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name): errors,
+            ComparedBy(AREA.title, lower_is_better=False, metric=AREA.name): self.area,
+        }
         if has_cllr:
-            yield ComparedBy(CLLR.title, metric=CLLR.name), self.bits
+            measures[ComparedBy(CLLR.title, metric=CLLR.name)] = self.bits
         fixed = [self.fixed[name] for name in costs]
         for each in fixed:
-            value = each.cost_value(cost_at(counts, each.point, each.threshold))
-            yield ComparedBy(each.title, metric=each.name), self.at(each.threshold, each.weights, value)
+            measures[ComparedBy(each.title, metric=each.name)] = self.at_fixed(each)
         for each in fixed[:1]:
             wrong = ((self.scores < each.threshold) == self.labels).double()
             title = f"rate of wrong decisions in these trials, {each.point.label()}"
             measure = ComparedBy(title, is_rate=True, metric=f"wrong_decisions[{point_key(each.point)}]")
             rate = self.influences(wrong.mean().item(), [wrong], [RATE], kinds=[slice(None)])
-            yield measure, rate._replace(usual_error=None)
+            measures[measure] = rate._replace(usual_error=None)
+        return measures
 
     def _errors(self, threshold: float, weights: tuple[float, float] = (1.0, 1.0)) -> list[Mean]:
         """Return the miss rate and the false-alarm rate at ``threshold``, times ``weights``, as means over trials."""
@@ -339,10 +344,13 @@ class Detector:
     def _fixed_interval(self, fixed: FixedThreshold) -> Interval | Reason:
         if fixed.shown in ("miss rate", "false-alarm rate"):
             return self._errors(fixed.threshold)[fixed.shown == "false-alarm rate"].interval(CONFIDENCE)
-        value = fixed.cost_value(cost_at(self.summary.counts, fixed.point, fixed.threshold)).item()
         if self.clusters is not None:  # clusters make the two rates depend on each other
-            return interval(self.at(fixed.threshold, fixed.weights, value))
+            return interval(self.at_fixed(fixed))
+        value = self._cost_at(fixed).item()
         return combined(value, self._errors(fixed.threshold, fixed.weights), (0.0, sum(fixed.weights)))
+
+    def _cost_at(self, fixed: FixedThreshold) -> Tensor:
+        return fixed.cost_value(cost_at(self.summary.counts, fixed.point, fixed.threshold))
 
     def _by_kind(self, values: Tensor) -> list[Tensor]:
         """Split the values of trials, (N,), into those of targets and those of non-targets."""

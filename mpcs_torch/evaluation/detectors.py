@@ -15,6 +15,7 @@ from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import names_in
 from mpcs_torch.evaluation.scores import GroupScores
+from mpcs_torch.evaluation.unit_sums import places_by_code
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional import Comparison, OperatingPoint, PairedDifference
 from mpcs_torch.functional.comparison.significance import ComparedBy
@@ -109,50 +110,66 @@ def evaluate_detectors(
     _check_names("llr", [] if isinstance(llr, bool) else llr, scores)
     _check_names("thresholds", thresholds if isinstance(thresholds, Mapping) else [], scores)
     _check_names("compared", [] if compared is None else compared, scores)
-    notes, by_group = list[str](), list[GroupScores]()
+    notes = list[str]()
     columns = {column: group_codes(column, names, len(labels)) for column, names in (groups or {}).items()}
     of_clusters = None if clusters is None else group_codes("clusters", clusters, len(labels))
     if unit is not None:
         units = DecisionUnits.of(unit, combine, None, 2, len(labels))
-        reduced = {name: units.trials(each, is_target) for name, each in scores.items()}
-        scores = {name: each for name, (each, _) in reduced.items()}
-        [is_target, *_] = (each for _, each in reduced.values())
+        for name, each in scores.items():
+            scores[name], combined = units.trials(each, is_target)
+        is_target = combined
         check_both_occur(is_target)
         columns = {column: units.combined_groups(each, f"groups[{column!r}]") for column, each in columns.items()}
         of_clusters = None if of_clusters is None else units.combined_groups(of_clusters, "clusters")
         notes.append(units.note(("non-target", "target")))
-    codes = None if of_clusters is None else of_clusters.codes
 
-    def make_detector(name: str, places: Tensor | slice = slice(None)) -> Detector:
-        is_llr = llr if isinstance(llr, bool) else name in llr
-        fixed = thresholds.get(name, ()) if isinstance(thresholds, Mapping) else thresholds
-        ids = None if codes is None else codes[places].unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-        part = scores[name][places], is_target[places], ids
-        return Detector(*part, points, is_llr=is_llr, fixed=fixed, limits=(p_fa, p_miss), partial_area=partial_area)
+    def detector(name: str, places: Tensor | slice) -> Detector:
+        ids = None
+        if of_clusters is not None:
+            ids = of_clusters.codes[places].unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        return Detector(
+            scores[name][places],
+            is_target[places],
+            ids,
+            points,
+            is_llr=llr if isinstance(llr, bool) else name in llr,
+            fixed=thresholds.get(name, ()) if isinstance(thresholds, Mapping) else thresholds,
+            limits=(p_fa, p_miss),
+            partial_area=partial_area,
+        )
 
-    detectors = {name: make_detector(name) for name in scores}
-    for detector in detectors.values():
-        warn_if_reversed(detector.summary.area, detector.summary.counts)
-    values = {name: detector.compute_scores(intervals=intervals) for name, detector in detectors.items()}
-    for column, (names, of_rows) in columns.items():
-        rows_by_name = {name: (of_rows == code).nonzero().squeeze(1) for code, name in enumerate(names)}
-        complete = {name: places for name, places in rows_by_name.items() if missing_kind(is_target[places]) is None}
+    detectors = {name: detector(name, slice(None)) for name in scores}
+    for each in detectors.values():
+        warn_if_reversed(each.summary.area, each.summary.counts)
+    values = {name: each.compute_scores(intervals=intervals) for name, each in detectors.items()}
+    by_group = list[GroupScores]()
+    for column, (names, codes) in columns.items():
+        places_of = {names[code]: places for code, places in places_by_code(codes).items()}
+        complete = {name: at for name, at in places_of.items() if missing_kind(is_target[at]) is None}
         if len(complete) < len(names):
             left_out = ", ".join(name for name in names if name not in complete)
             notes.append(f"Without targets or without non-targets, by {column}: {left_out}.")
         for model in scores:
-            parts = {name: make_detector(model, places) for name, places in complete.items()}
-            of_groups = {name: part.compute_scores(intervals=intervals) for name, part in parts.items()}
+            of_groups = {name: detector(model, at).compute_scores(intervals=intervals) for name, at in complete.items()}
             by_group.append(GroupScores(model, column, values[model], of_groups))
-    if intervals and of_clusters is not None:
-        number = len(of_clusters.names)
-        note = f"{CONFIDENCE_TEXT} intervals: {number} clusters are independent, the trials of a cluster are not."
-        notes.append(ONE_CLUSTER if number == 1 else note + (ABOUT_DIFFERENCES if len(scores) > 1 else ""))
-    elif intervals:
-        notes.append(INDEPENDENT)
-    pairs = {name: detector for name, detector in detectors.items() if compared is None or name in compared}
-    comparisons, without = _compare(pairs) if intervals else ([], [])
-    return Result(values, by_group, comparisons, notes=[*notes, *map(str, without)], without=without, is_default=True)
+    comparisons, without = list[Comparison](), list[NotCompared]()
+    if intervals:
+        notes.append(_about_units(of_clusters, are_compared=len(scores) > 1))
+        pairs = {name: each for name, each in detectors.items() if compared is None or name in compared}
+        comparisons, without = _compare(pairs)
+    notes += map(str, without)
+    return Result(values, by_group, comparisons, notes=notes, without=without, is_default=True)
+
+
+def _about_units(clusters: Groups | None, *, are_compared: bool) -> str:
+    """Return a sentence on what the intervals take as independent."""
+    if clusters is None:
+        return INDEPENDENT
+    number = len(clusters.names)
+    if number == 1:
+        return ONE_CLUSTER
+    note = f"{CONFIDENCE_TEXT} intervals: {number} clusters are independent, the trials of a cluster are not."
+    return note + ABOUT_DIFFERENCES if are_compared else note
 
 
 def _labels(target: Any, target_label: str | None) -> Tensor:
@@ -180,8 +197,8 @@ def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[
     for (first, one), (second, other) in combinations(detectors.items(), 2):
         costs = [name for name, each in one.fixed.items() if each.shown == "cost" and name in other.fixed]
         has_cllr = one.is_llr and other.is_llr
-        both = (each.compared(costs, has_cllr=has_cllr) for each in (one, other))
-        for (measure, value), (_, value_of_other) in zip(*both, strict=True):
-            rows.append((first, second, measure, difference(value, value_of_other)))
+        estimates, others = (each.compared(costs, has_cllr=has_cllr) for each in (one, other))
+        for measure, estimate in estimates.items():
+            rows.append((first, second, measure, difference(estimate, others[measure])))
     order = list(dict.fromkeys(measure.name for _, _, measure, _ in rows))
     return adjusted(sorted(rows, key=lambda row: order.index(row[2].name)))

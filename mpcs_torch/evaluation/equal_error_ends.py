@@ -17,8 +17,10 @@ def combined(value: float, means: Sequence[Mean], limits: Interval, confidence: 
     The intervals of the means are combined by square-and-add (MOVER: Zou and Donner, Construction of confidence
     intervals about effect measures, Statistics in Medicine 27, 2008).
     """
-    ends = [(mean.value, mean.interval(confidence)) for mean in means]
-    below, above = hypot(*(at - low for at, (low, _) in ends)), hypot(*(high - at for at, (_, high) in ends))
+    below = above = 0.0
+    for mean in means:
+        low, high = mean.interval(confidence)
+        below, above = hypot(below, mean.value - low), hypot(above, high - mean.value)
     return max(limits[0], value - below), min(limits[1], value + above)
 
 

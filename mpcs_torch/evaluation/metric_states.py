@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.influence import MIN_UNITS
 from mpcs_torch.evaluation.parts import FOLDS, LeftOut
 from mpcs_torch.evaluation.reasons import NOT_REQUESTED, Reason
 from mpcs_torch.evaluation.rows import Rows
-from mpcs_torch.evaluation.unit_sums import in_bits
+from mpcs_torch.evaluation.unit_sums import in_bits, places_by_code
 from mpcs_torch.metrics.base import SumMetric
 
 BITS, BITS_OF_SAMPLES, MIN_BITS = 7, 6, 5
@@ -111,22 +111,25 @@ class PartStates:
     def leave_out(self, compute_value: Callable[[Metric], Tensor], whole: Tensor) -> "LeftOut":
         """Return the values without some parts, each from ``compute_value``; ``whole`` is the value of all rows."""
         parts = sorted(self._parts)
-        if len(parts) < MIN_UNITS:
+        number = len(parts)
+        if number < MIN_UNITS:
             none = whole.new_zeros(0, *whole.shape)
             return LeftOut(whole, none, none, none, whole)
-        shuffled = torch.randperm(len(parts), generator=torch.Generator().manual_seed(0))  # the same for all models
-        folds = shuffled % min(FOLDS, len(parts))
+        shuffled = torch.randperm(number, generator=torch.Generator().manual_seed(0))  # the same for all models
+        folds, of_folds = min(FOLDS, number), shuffled % FOLDS
 
-        def without(codes: Tensor, *left_out: int) -> Tensor:
-            kept = [part for part, code in zip(parts, codes.tolist(), strict=True) if code not in left_out]
+        def without(is_left_out: Tensor) -> Tensor:
+            kept = [part for part, is_out in zip(parts, is_left_out.tolist(), strict=True) if not is_out]
             return compute_value(self.loaded(kept))
 
-        number = int(folds.max()) + 1
-        singles = torch.stack([without(folds, fold) for fold in range(number)])
-        each = torch.arange(len(parts))
-        alone = singles[folds] if number == len(parts) else torch.stack([without(each, part) for part in each.tolist()])
-        pairs = torch.stack([without(folds, fold, (fold + 1) % number) for fold in range(number)])
-        quarters = torch.stack([without(folds % 4, *({0, 1, 2, 3} - {kept})) for kept in range(4)])
+        singles = torch.stack([without(of_folds == fold) for fold in range(folds)])
+        if folds == number:
+            alone = singles[of_folds]
+        else:
+            alone = torch.stack([without(torch.arange(number) == place) for place in range(number)])
+        following = (of_folds - 1) % folds
+        pairs = torch.stack([without((of_folds == fold) | (following == fold)) for fold in range(folds)])
+        quarters = torch.stack([without(of_folds % 4 != kept) for kept in range(4)])
         return LeftOut(whole, alone, singles, pairs, quarters.mean(0))
 
     def _join(self, code: int, states: Mapping[str, Any]) -> None:
@@ -207,8 +210,8 @@ def states_by_part(
     metric: Metric, parts: Tensor, inputs: Sequence[Tensor], further: Mapping[str, Tensor]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the states of the rows of each part alone; ``parts`` has the part of each row, (n,), int64."""
-    for part in parts.unique().tolist():  # type: ignore[no-untyped-call]
-        rows = (parts == part).nonzero().squeeze(1).to(inputs[0].device)
+    for part, places in places_by_code(parts).items():
+        rows = places.to(inputs[0].device)
         named = {name: each[rows] for name, each in further.items()}
         yield part, states_of_rows(metric, [each[rows] for each in inputs], named)
 
@@ -218,20 +221,25 @@ def states_of_rows(metric: Metric, inputs: Sequence[Tensor], further: Mapping[st
 
     If the metric takes no ``sample_weight``, the states for each distinct weight are multiplied by it, and added.
     """
-
-    def measure(rows: Tensor | slice, named: Mapping[str, Tensor]) -> dict[str, Any]:
-        metric.reset()
-        metric.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in named.items()})
-        states = {name: _stored(state) for name, state in metric.metric_state.items()}
-        metric.reset()
-        return states
-
     weights = further.get("sample_weight")
     if weights is None or "sample_weight" in signature(metric.update).parameters:
-        return measure(slice(None), further)
+        return _states_after(metric, inputs, further)
     named = {name: each for name, each in further.items() if name != "sample_weight"}
-    parts = [(weight.double(), measure(weights == weight, named)) for weight in weights.unique()]  # type: ignore[no-untyped-call]
-    return {name: torch.stack([weight * states[name] for weight, states in parts]).sum(0) for name in parts[0][1]}
+    summed = dict[str, Any]()
+    for weight in weights.unique():  # type: ignore[no-untyped-call]
+        rows = weights == weight
+        at_rows = {name: each[rows] for name, each in named.items()}
+        for name, state in _states_after(metric, [each[rows] for each in inputs], at_rows).items():
+            summed[name] = summed.get(name, 0) + weight.double() * _dense(state)
+    return summed
+
+
+def _states_after(metric: Metric, inputs: Sequence[Tensor], further: Mapping[str, Tensor]) -> dict[str, Any]:
+    metric.reset()
+    metric.update(*inputs, **further)
+    states = {name: _stored(state) for name, state in metric.metric_state.items()}
+    metric.reset()
+    return states
 
 
 def takes_weights(metric: Metric) -> bool:
@@ -244,19 +252,29 @@ def merges(metric: Metric, *inputs: Tensor, **further: Tensor) -> bool:
 
     At most 1000 rows are used. For fewer than three rows, the result is True.
     """
-    if len(inputs[0]) < 3:
+    number = len(inputs[0])
+    if number < 3:
         return True
-    whole, parts, places = deepcopy(metric), [deepcopy(metric) for _ in range(2)], torch.arange(len(inputs[0]))[:1000]
-    row_sets = [places, places[places % 3 == 0], places[places % 3 > 0]]  # unequal parts: a mean of means differs
     named = {name: each for name, each in further.items() if name != "sample_weight"}
-    for measured, rows in zip((whole, *parts), row_sets, strict=True):
+
+    def updated(rows: Tensor) -> Metric:
+        measured = deepcopy(metric)
         measured.update(*(each[rows] for each in inputs), **{name: each[rows] for name, each in named.items()})
+        return measured
+
+    places = torch.arange(min(number, 1000))
+    is_third = places % 3 == 0  # unequal parts: a mean of means differs
     merged = deepcopy(metric)
-    set_states(merged, [part.metric_state for part in parts])
-    one, other = whole.compute(), merged.compute()
-    both = [each.values() if isinstance(each, dict) else [each] for each in (one, other)]
-    pairs = [[torch.as_tensor(value) for value in pair] for pair in zip(*both, strict=True)]
-    return all(a.shape == b.shape and torch.allclose(a.double(), b.double(), equal_nan=True) for a, b in pairs)
+    set_states(merged, [updated(places[is_third]).metric_state, updated(places[~is_third]).metric_state])
+    whole, joined = updated(places).compute(), merged.compute()
+    if not isinstance(whole, dict):
+        whole, joined = {"": whole}, {"": joined}
+    return all(_is_close(whole[name], joined[name]) for name in whole)
+
+
+def _is_close(one: Any, other: Any) -> bool:
+    one, other = torch.as_tensor(one), torch.as_tensor(other)
+    return one.shape == other.shape and torch.allclose(one.double(), other.double(), equal_nan=True)
 
 
 def _stored(state: Any) -> Any:

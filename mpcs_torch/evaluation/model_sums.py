@@ -14,7 +14,7 @@ from mpcs_torch.evaluation.parts import ValueOfParts
 from mpcs_torch.evaluation.ranks import KeptRanks, RankedUnits
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.sum_layout import SumLayout
-from mpcs_torch.evaluation.unit_sums import BUDGET, LEADING, UnitSums, in_bits
+from mpcs_torch.evaluation.unit_sums import BUDGET, LEADING, UnitSums, in_bits, places_by_code
 from mpcs_torch.evaluation.unit_values import UnitValues
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.metric_groups import MetricGroup
@@ -216,8 +216,8 @@ class ModelSums:
         rows, self._pending_states = Rows.joined(self._pending_states), []
         for column in self._states:
             groups = rows.groups.get(column, torch.zeros_like(rows.ids))
-            for code in groups.unique().tolist():  # type: ignore[no-untyped-call]
-                part = rows.at(groups == code) if column else rows
+            for code, places_of_group in places_by_code(groups).items():
+                part = rows.at(places_of_group) if column else rows
                 inputs = MetricInputs(part, {group.takes for group in self.layout.others})
                 for group, states in zip(self.layout.others, self._group_states(column, code), strict=True):
                     places, *arguments, weights = inputs.arguments(group.takes)

@@ -207,13 +207,18 @@ class OverCosts:
         The keys name each model with a decision rule, and the difference of each pair of models, "B minus A". If the
         maximum of "B minus A" is below 0, B is cheaper than A at all costs.
         """
-        shares = {name: {kind: n.double() / n.sum() for kind, n in by.items()} for name, by in self.models.items()}
-        named = {self._name(name, kind): each for name, by in shares.items() for kind, each in by.items()}
-        for (a, first), (b, second) in combinations(shares.items(), 2):
-            named |= {self._name(f"{b} minus {a}", kind): second[kind] - first[kind] for kind in first}
-        middle, bounds = self.costs.middle.costs(), self.costs.bounds()
-        ends = {name: mean_cost_range(each, *bounds).tolist() for name, each in named.items()}
-        return {name: ((each * middle).sum().item(), *ends[name]) for name, each in named.items()}
+        shares = dict[str, Tensor]()
+        of_models = {name: _shares(by_rule) for name, by_rule in self.models.items()}
+        for name, of_rules in of_models.items():
+            shares |= {self._name(name, rule): each for rule, each in of_rules.items()}
+        for (a, first), (b, second) in combinations(of_models.items(), 2):
+            shares |= {self._name(f"{b} minus {a}", rule): second[rule] - first[rule] for rule in first}
+        middle, (low, high) = self.costs.middle.costs(), self.costs.bounds()
+        ranges = dict[str, tuple[float, float, float]]()
+        for name, each in shares.items():
+            ends = mean_cost_range(each, low, high)
+            ranges[name] = (each * middle).sum().item(), *ends.tolist()
+        return ranges
 
     def table(self) -> Table:
         """Return the table of `ranges`."""
@@ -225,11 +230,14 @@ class OverCosts:
         sentences = list[str]()
         for model, counted in self.models.items():
             kind = LEAST_COST if LEAST_COST in counted else next(iter(counted))
-            shares = counted[kind].double() / counted[kind].sum()
+            shares = _shares(counted)[kind]
+            widths = list[float]()
             costs = self.costs.uncertain(shares != 0)
-            widths = [(cost.high - cost.low) * sum(shares[cell].item() for cell in cost.cells) for cost in costs]
+            for cost in costs:
+                widths.append((cost.high - cost.low) * sum(shares[cell].item() for cell in cost.cells))
             if widths:
-                cost, width = costs[widths.index(max(widths))], max(widths)
+                width = max(widths)
+                cost = costs[widths.index(width)]
                 depends = f"depends most on what {cost.name} costs ({cost.low:g} to {cost.high:g})"
                 sentences.append(
                     f"The mean cost of {self._name(model, kind)} {depends}: by {in_digits(width, 3)} per row."
@@ -243,3 +251,8 @@ class OverCosts:
 
     def _name(self, model: str, kind: str) -> str:
         return kind if len(self.models) == 1 else f"{model}, {kind}"
+
+
+def _shares(counts: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return the shares of rows, given numbers of rows (C, K) by decision rule."""
+    return {rule: numbers.double() / numbers.sum() for rule, numbers in counts.items()}

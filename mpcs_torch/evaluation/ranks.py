@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mpcs_torch.evaluation.influence import RARELY, Estimate, Influences, Units, Unknown
 from mpcs_torch.evaluation.reasons import NO_VALUE
+from mpcs_torch.evaluation.unit_sums import places_by_code
 from mpcs_torch.functional.quality.roc_area import Misranked, RankedRows, RocArea, Shares
 
 
@@ -53,13 +54,13 @@ class KeptRanks:
 
     def by_group(self, column: str, cluster: str | None) -> dict[int, RankedUnits]:
         """Return the rows of each group of a column by its code; without a column, all have code 0."""
-        rows = RankedRows.joined([rows for rows, _, _ in self._parts])
-        ids = torch.cat([ids for _, ids, _ in self._parts])
-        codes = torch.cat([groups[column] for _, _, groups in self._parts]) if column else torch.zeros_like(ids)
-        order = codes.argsort(stable=True)
-        distinct, counts = codes[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
-        places = zip(distinct.tolist(), order.split_with_sizes(counts.tolist()), strict=True)
-        return {code: RankedUnits(self.measure, rows.at(at), ids[at], cluster) for code, at in places}
+        parts, ids, groups = zip(*self._parts, strict=True)
+        rows, of_rows = RankedRows.joined(parts), torch.cat(ids)
+        codes = torch.cat([each[column] for each in groups]) if column else torch.zeros_like(of_rows)
+        units = dict[int, RankedUnits]()
+        for code, places in places_by_code(codes).items():
+            units[code] = RankedUnits(self.measure, rows.at(places), of_rows[places], cluster)
+        return units
 
 
 def influences_on_areas(

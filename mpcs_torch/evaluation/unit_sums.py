@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
+from mpcs_torch.functional.inputs.labels import Bins
 
 BUDGET = 2**21
 """The maximum number of sums of the units of all rows (16 MiB)."""
@@ -109,9 +110,7 @@ class UnitSums:
 
     def by_group(self) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Yield for each group: its code, the identifiers of its units, (U,), ascending, and their sums, (U, K)."""
-        order = self.groups.argsort(stable=True)
-        codes, counts = self.groups[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
-        for code, places in zip(codes.tolist(), order.tensor_split(counts.cumsum(0)[:-1]), strict=True):
+        for code, places in places_by_code(self.groups).items():
             yield code, self.ids[places], self.sums[places]
 
     def _join(self, groups: Tensor, ids: Tensor, sums: Tensor) -> None:
@@ -124,7 +123,7 @@ class UnitSums:
         places = torch.empty_like(order)
         places[order] = is_new.long().cumsum(0) - 1
         self._groups, self._ids = groups[is_new], ids[is_new]
-        self._sums = sums.new_zeros(len(self._ids), sums.shape[1]).index_add_(0, places, sums)
+        self._sums = Bins(places, len(self._ids)).sum(sums)
 
 
 def join_alike(tables: Sequence[UnitSums]) -> None:
@@ -142,6 +141,13 @@ def join_alike(tables: Sequence[UnitSums]) -> None:
         is_same = first.ids.equal(other.ids)
         if not is_same or not torch.allclose(first.sums[:, :LEADING], other.sums[:, :LEADING]):
             raise ValueError("models must have the same rows and labels, in the same parts, to be compared.")
+
+
+def places_by_code(codes: Tensor) -> dict[int, Tensor]:
+    """Return, for each distinct code in ``codes`` (n,), the ascending places of the rows that have it."""
+    order = codes.argsort(stable=True)
+    distinct, counts = codes[order].unique_consecutive(return_counts=True)  # type: ignore[no-untyped-call]
+    return dict(zip(distinct.tolist(), order.split_with_sizes(counts.tolist()), strict=True))
 
 
 def in_bits(ids: Tensor, bits: int | None, wanted: int | None) -> Tensor:

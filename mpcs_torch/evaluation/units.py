@@ -9,6 +9,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.evaluation.unit_sums import places_by_code
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.groups import Groups, group_codes
@@ -109,9 +110,9 @@ class DecisionUnits(NamedTuple):
             by_class = torch.empty_like(reached)
             by_class[:, worst_first] = reached.diff(dim=1, prepend=torch.zeros_like(reached[:, :1]))
             return by_class
-        order, ends = self.units.codes.argsort(stable=True), self.units.codes.bincount().cumsum(0)[:-1]
-        parts = probs[order].tensor_split(ends)
-        return torch.stack([self._by_function(part, name) for part, name in zip(parts, self.units.names, strict=True)])
+        places = places_by_code(self.units.codes)
+        combined = [self._by_function(probs[places[code]], name) for code, name in enumerate(self.units.names)]
+        return torch.stack(combined)
 
     def classes(self, labels: Tensor, num_classes: int, what: str = "labels") -> Tensor:
         """Combine the classes of rows, (N,), into one class for each unit, (U,).
