@@ -24,7 +24,7 @@ from mpcs_torch.evaluation.outcomes import (
     number_text,
 )
 from mpcs_torch.evaluation.reasons import NO_VALUE, Reason
-from mpcs_torch.evaluation.scores import Measured, Scores, interval_text, undefined_reason
+from mpcs_torch.evaluation.scores import Measured, Scores, undefined_reason, with_ends
 from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
@@ -161,12 +161,18 @@ class ClassifierScores(Scores):
     def outcome_cells(self, name: str) -> dict[str, str]:
         """Return the cells of the class (or group of classes) ``name`` in the table of outcomes, by column title."""
         shares, of = self.rate_shares(name), self.outcomes[name]
-        units = {self.cluster_name: number_text(self.clusters[name].true.item())} if name in self.clusters else {}
-        cells = {title: str(shares[rate]) for title, rate in COLUMNS.items() if rate in shares}
-        cells |= {DANGEROUS_ERRORS: "none counts as dangerous"} if name in self.harmless else {}
-        counted = {**units, "rows": number_text(of.true.item()), FALSE_ALARMS: number_text(of.false_alarms.item())}
-        cells |= counted
-        return {title: cells[title] for title in (*units, "rows", *COLUMNS) if title in cells}
+        cells = dict[str, str]()
+        if name in self.clusters:
+            cells[self.cluster_name] = number_text(self.clusters[name].true.item())
+        cells["rows"] = number_text(of.true.item())
+        for title, rate in COLUMNS.items():
+            if title == FALSE_ALARMS:
+                cells[title] = number_text(of.false_alarms.item())
+            elif title == DANGEROUS_ERRORS and name in self.harmless:
+                cells[title] = "none counts as dangerous"
+            elif rate in shares:
+                cells[title] = str(shares[rate])
+        return cells
 
     def class_table(self) -> Table | None:
         """Return a table with a row for each class; None for soft labels, or for more than `MAX_READABLE_CLASSES`.
@@ -180,13 +186,14 @@ class ClassifierScores(Scores):
             if self.refers:
                 cells.append({"class": name, **self.outcome_cells(name)})
                 continue
-            cells.append({"class": name, "weight" if self.is_weighted else "samples": in_table(row["samples"])})
+            of_class = {"class": name, "weight" if self.is_weighted else "samples": in_table(row["samples"])}
             if self.clusters:
-                cells[-1][self.cluster_name] = f"{self.clusters[name].true.item():.0f}"
+                of_class[self.cluster_name] = f"{self.clusters[name].true.item():.0f}"
+            intervals = self.class_intervals.get(name, {})
             for rate in ("precision", "recall", "specificity", "error_rate"):
-                ends = self.class_intervals.get(name, {}).get(rate)
-                text = in_table(row[rate]) if ends is None else f"{row[rate]:.4g} ({interval_text(ends, 3)})"
-                cells[-1][rate.replace("_", " ")] = text
+                text = f"{row[rate]:.4g}" if rate in intervals else in_table(row[rate])
+                of_class[rate.replace("_", " ")] = with_ends(text, intervals.get(rate), 3)
+            cells.append(of_class)
         return Table.from_records(cells)
 
     @property
@@ -242,14 +249,13 @@ class ClassifierScores(Scores):
         if self.outcomes:
             plain["per_class"] = {}
             for name, rates in self.per_class().items():
+                of_class = plain["per_class"][name] = dict[str, Any](rates)
+                if known := self.class_intervals.get(name):
+                    of_class["intervals"] = dict(known)
                 counts = {"counts": self.outcomes[name], self.cluster_name: self.clusters.get(name)}
-                numbers = {
-                    key: {column: number.item() for column, number in of._asdict().items()}
-                    for key, of in counts.items()
-                    if of
-                }
-                ends = {"intervals": dict(known)} if (known := self.class_intervals.get(name)) else {}
-                plain["per_class"][name] = {**rates, **ends, **numbers}
+                for key, of in counts.items():
+                    if of is not None:
+                        of_class[key] = {field: number.item() for field, number in of._asdict().items()}
         return plain
 
     def _empty_classes(self, counts: Tensor, what: str) -> str:

@@ -19,7 +19,7 @@ from mpcs_torch.evaluation.fixed_thresholds import (
 from mpcs_torch.evaluation.influence import RARELY, Influences, Units, interval
 from mpcs_torch.evaluation.ranks import influences_on_areas
 from mpcs_torch.evaluation.reasons import Reason
-from mpcs_torch.evaluation.scores import DetectorMetric, Scores, interval_text
+from mpcs_torch.evaluation.scores import DetectorMetric, Scores, with_ends
 from mpcs_torch.functional import DetectionCost, DetectionSummary, OperatingPoint
 from mpcs_torch.functional.comparison.means import Interval, Mean, error_mean, estimate_mean
 from mpcs_torch.functional.comparison.significance import ComparedBy
@@ -135,8 +135,8 @@ class DetectorScores(Scores):
         rates, intervals = (at.cost.p_miss.item(), at.cost.p_fa.item()), (at.miss_rate, at.false_alarm_rate)
         for rate, trials, ends in zip(rates, self.sizes().values(), intervals, strict=True):
             mark = "" if round(rate * trials) >= MIN_ERRORS else "*"
-            interval = "" if ends is None else f" ({interval_text((100 * ends[0], 100 * ends[1]), 3)})"
-            cells.append(f"{100 * rate:.3g}{mark}{interval}")
+            in_percent = None if ends is None else (100 * ends[0], 100 * ends[1])
+            cells.append(with_ends(f"{100 * rate:.3g}{mark}", in_percent, 3))
         return cells
 
 

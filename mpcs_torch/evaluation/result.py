@@ -19,6 +19,7 @@ from mpcs_torch.evaluation.scores import (
     end_of_interval,
     interval_text,
     on_screen,
+    with_ends,
 )
 from mpcs_torch.functional import Comparison, summarize_comparisons
 from mpcs_torch.functional.comparison.means import Interval
@@ -103,12 +104,12 @@ class Result(Generic[ScoresT]):
             raise ValueError(f"model must be one of {quoted(list(self.models))}, but got {quoted(model)}.")
         if group is None:
             return self.models[model]
-        column, name = (group[0], str(group[1])) if isinstance(group, tuple) and len(group) == 2 else ("", "")
-        groups = next((each.groups for each in self.groups if (each.model, each.column) == (model, column)), {})
-        if name not in groups:
-            known = [(each.column, name) for each in self.groups if each.model == model for name in each.groups]
-            raise ValueError(f"group must be one of {quoted(known)}, but got {quoted(group)}.")
-        return groups[name]
+        of_model = [each for each in self.groups if each.model == model]
+        known = {(each.column, name): scores for each in of_model for name, scores in each.groups.items()}
+        wanted = (group[0], str(group[1])) if isinstance(group, tuple) and len(group) == 2 else None
+        if wanted not in known:
+            raise ValueError(f"group must be one of {quoted(list(known))}, but got {quoted(group)}.")
+        return known[wanted]
 
     def value(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> float:
         """Return the value of a metric, or of the rate of a class, such as ``"recall[malignant]"``.
@@ -224,11 +225,11 @@ class Result(Generic[ScoresT]):
             by_group |= {f"{column.column} = {name}": scores for name, scores in column.groups.items()}
         tested = dict[str, Tested]()
         for group, scores in by_group.items():
-            measured = scores.find(metric)
-            if measured is None:
+            if (measured := scores.find(metric)) is None:
                 rule = "rates of classes are measured by group only if they are named, as in metrics=['recall[CLASS]']"
                 raise ValueError(f"{rule} (--metrics), but {metric} is not.")
-            tested[group] = measured[0], scores.bound(metric, end), measured[1]
+            value, ends, _ = measured
+            tested[group] = value, scores.bound(metric, end), ends
         return tested
 
     def _tested_difference(self, metric: str, model: str, reference: str, end: End) -> Tested:
@@ -240,21 +241,22 @@ class Result(Generic[ScoresT]):
             compared = ", ".join(metrics) or "nothing"
             way = ": add it to metrics (--metrics)" if "[" in metric else ""
             raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")
-        difference = self.models[model].values.get(metric, nan) - self.models[reference].values.get(metric, nan)
+        change = self.models[model].values.get(metric, nan) - self.models[reference].values.get(metric, nan)
         ends, reason = None, NO_RANGE
         for row in rows:
             if row.by.metric != metric or {row.first, row.second} != {model, reference}:
                 continue
             if isinstance(row, NotCompared):
                 reason = row.reason
+            elif row.second == model:
+                change, ends = row.paired.difference, (row.paired.low, row.paired.high)
             else:
-                _, _, change, low, high, _ = row.paired
-                difference, ends = (change, (low, high)) if row.second == model else (-change, (-high, -low))
+                change, ends = -row.paired.difference, (-row.paired.high, -row.paired.low)
         if self.paired_units:
             bound = self.paired_units[model].difference_bound(self.paired_units[reference], metric, end)
         else:
             bound = end_of_interval(ends, reason, end)
-        return difference, bound, ends
+        return change, bound, ends
 
     def sections(self) -> dict[str, Table]:
         """Return tables of all metrics: one if they were named, else one for each family, by its name."""
@@ -309,13 +311,13 @@ class Result(Generic[ScoresT]):
         for name, scores in self.models.items():
             for remark in scores.remarks(shown):
                 models.setdefault(remark, []).append(name)
-        remarks = [
-            f"{', '.join(names)}: {remark}" if len(names) < len(self.models) else remark
-            for remark, names in models.items()
-        ]
-        of_groups = [ABOUT_GROUPS] if any(groups.has_intervals for groups in self.groups) else []
-        of_table = self.first.table_remarks() if len(self.models) == 1 else []
-        return [*of_table, *remarks, *self.notes, *of_groups]
+        notes = list[str](self.first.table_remarks() if len(self.models) == 1 else [])
+        for remark, names in models.items():
+            notes.append(remark if len(names) == len(self.models) else f"{', '.join(names)}: {remark}")
+        notes += self.notes
+        if any(groups.has_intervals for groups in self.groups):
+            notes.append(ABOUT_GROUPS)
+        return notes
 
     def warnings(self) -> list[str]:
         """Return the warnings with their codes, and each model's notes on metrics that were left out."""
@@ -521,8 +523,7 @@ def _effect(measured: Measured | None) -> tuple[float, float, float]:
 def _cell(scores: Scores, name: str) -> str:
     if name not in scores.values:
         return ""
-    interval = scores.interval(name)
-    return in_digits(scores.values[name], 4) + (f" ({interval})" if interval else "")
+    return with_ends(in_digits(scores.values[name], 4), scores.intervals.get(name))
 
 
 def leading(comparisons: Sequence[Comparison]) -> tuple[list[Comparison], list[str]]:

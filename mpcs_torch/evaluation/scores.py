@@ -154,13 +154,11 @@ class Scores:
         """
         by_reason = defaultdict[tuple[str, Reason], list[str]](list)
         for name, reason in self.undefined().items():
-            if only is not None and name not in only:
-                continue
-            by_reason["", reason].append(f"{name} is {self.values[name]:g}")
+            if only is None or name in only:
+                by_reason["", reason].append(f"{name} is {self.values[name]:g}")
         for name, reason in self.without_interval.items():
-            if only is not None and name not in only:
-                continue
-            by_reason["No interval for ", reason].append(name)
+            if only is None or name in only:
+                by_reason["No interval for ", reason].append(name)
         missing = (f"{start}{', '.join(names)}: {reason}." for (start, reason), names in by_reason.items())
         return [*self.file_notes, *missing]
 
@@ -195,6 +193,11 @@ def undefined_reason(value: float) -> Reason:
 def interval_text(interval: Interval, digits: int = 4) -> str:
     """Format an interval, such as "0.1941 to 0.9937"."""
     return f"{in_digits(interval[0], digits)} to {in_digits(interval[1], digits)}"
+
+
+def with_ends(text: str, ends: Interval | None, digits: int = 4) -> str:
+    """Add the interval of a value to its ``text``, such as "0.75 (0.1941 to 0.9937)"."""
+    return text if ends is None else f"{text} ({interval_text(ends, digits)})"
 
 
 MAX_SHOWN = 40
@@ -259,15 +262,15 @@ class GroupScores(NamedTuple):
         """
         if len(self.groups) < 2:
             return {}
-        summary: dict[str, dict[str, float]] = {"worst": {}, "mean of groups": {}, "spread": {}}
+        worst, mean, spread = dict[str, float](), dict[str, float](), dict[str, float]()
         for name, direction in (self.directions | self.pooled.class_group_rates).items():
-            values = (each[0] for scores in self.groups.values() if (each := scores.find(name)))
-            known = [value for value in values if not isnan(value)] or [nan]
-            worst = {"min": max(known), "max": min(known), None: nan}[direction]
-            spread = max(known) - min(known)
-            for title, value in zip(summary, (worst, sum(known) / len(known), spread), strict=True):
-                summary[title][name] = value
-        return summary
+            measured = (scores.find(name) for scores in self.groups.values())
+            known = [each[0] for each in measured if each is not None and not isnan(each[0])] or [nan]
+            low, high = min(known), max(known)
+            worst[name] = {"min": high, "max": low, None: nan}[direction]
+            mean[name] = sum(known) / len(known)
+            spread[name] = high - low
+        return {"worst": worst, "mean of groups": mean, "spread": spread}
 
     def main_metrics(self) -> list[str]:
         """Return the metrics of tables: all metrics, or only the main ones if there are many."""
@@ -283,10 +286,10 @@ class GroupScores(NamedTuple):
         """
         metrics = self.main_metrics() if metrics is None else metrics
         groups, sizes = self.worst_first(), self.pooled.sizes()
-        rows = [
-            [shown(name, 40), *map(str, self.groups[name].sizes().values()), *_cells(self.groups[name], metrics)]
-            for name in groups[:MAX_SHOWN]
-        ]
+        rows = list[list[str]]()
+        for name in groups[:MAX_SHOWN]:
+            scores = self.groups[name]
+            rows.append([shown(name, 40), *map(str, scores.sizes().values()), *_cells(scores, metrics)])
         if self.has_intervals and len(groups) >= 5:  # its interval has the true value in under 95 % of cases
             rows[0][0] += " (selected as worst)"
         if len(groups) > MAX_SHOWN:
@@ -299,7 +302,7 @@ class GroupScores(NamedTuple):
 
 def _cells(scores: Scores, metrics: Sequence[str]) -> list[str]:
     measured = (scores.find(metric) or (nan, None, NOT_REQUESTED) for metric in metrics)
-    return [_cell(value) + ("" if ends is None else f" ({interval_text(ends, 3)})") for value, ends, _ in measured]
+    return [with_ends(_cell(value), ends, 3) for value, ends, _ in measured]
 
 
 def _cell(value: float) -> str:

@@ -34,6 +34,7 @@ from mpcs_torch.evaluation.ranks import RankedUnits
 from mpcs_torch.evaluation.reasons import NO_RANGE, NO_VALUE, NOT_REQUESTED, Reason
 from mpcs_torch.evaluation.sum_layout import SumLayout
 from mpcs_torch.functional import PairedDifference
+from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.quality.scores import ClassRate
@@ -139,19 +140,20 @@ class UnitValues:
         """Return the outcomes in each unit, as tensors (U,), by class or group of classes."""
         return self.layout.outcomes_of(self.sums)
 
-    def rates(self, summed: Mapping[str, Outcomes]) -> dict[str, dict[str, tuple[float, Ends]]]:
-        """Return rates by class or group of classes, then by name, each with its interval or why it has none.
+    def class_intervals(self, summed: Mapping[str, Outcomes]) -> dict[str, dict[str, Interval]]:
+        """Return the intervals of rates, by class or group of classes, then by rate.
 
         ``summed`` are the outcomes of all rows.
         """
-        by_clusters = [each._rates(summed) for each in self.clusterings]
-        by_class = dict[str, dict[str, tuple[float, Ends]]]()
-        for name, rates in by_clusters[0].items():
-            by_class[name] = {}
-            for rate, (value, _) in rates.items():
-                ends = [of_clusters[name][rate][1] for of_clusters in by_clusters]
-                by_class[name][rate] = value, crossed_interval(value, ends)
-        return by_class
+        first, *others = (each._rates(summed) for each in self.clusterings)
+        intervals = dict[str, dict[str, Interval]]()
+        for name, rates in first.items():
+            intervals[name] = {}
+            for rate, (value, by_first) in rates.items():
+                ends = crossed_interval(value, [by_first, *(other[name][rate][1] for other in others)])
+                if not isinstance(ends, Reason):
+                    intervals[name][rate] = ends
+        return intervals
 
     def _rates(self, summed: Mapping[str, Outcomes]) -> dict[str, dict[str, tuple[float, Ends]]]:
         units, sizes, outcomes = self.units, self.units.sizes, self.outcomes()
