@@ -51,29 +51,38 @@ def evaluate_confusion(
     """
     is_default = metrics is None
     chosen = choose_metrics(class_names, concern, metrics, is_decided=is_default)
-    layout, pairs, concern = SumLayout(chosen), confusion.nonzero(), chosen.concern
-    counts, parts = confusion[pairs[:, 0], pairs[:, 1]].double(), list[Tensor]()
-    step = max(1, MAX_OF_CELLS // (4 * len(class_names)))  # a pair has about 4 C sums
-    for start in range(0, len(pairs), step):
-        true, predicted = pairs[start : start + step].unbind(1)
+    layout, concern = SumLayout(chosen), chosen.concern
+    cells = confusion.nonzero()
+    counts = confusion[cells[:, 0], cells[:, 1]].double()
+    step = max(1, MAX_OF_CELLS // (4 * len(class_names)))  # a cell has about 4 C sums
+    is_whole = len(cells) <= step
+    intervals, notes = intervals and is_whole, [INDEPENDENT] if intervals else []
+    parts = list[Tensor]()
+    for start in range(0, len(cells), step):
+        true, predicted = cells[start : start + step].unbind(1)
         bins = Bins(torch.arange(len(true)), len(true))
         numbers = layout.sums(MetricInputs(Rows(predicted.unsqueeze(1), true, bins.codes), set()), bins)
-        weights = counts[start : start + step]
-        parts.append(numbers if len(pairs) <= step else (weights @ numbers).unsqueeze(0))
-    notes = [INDEPENDENT] if intervals else []
-    if len(parts) > 1:
+        parts.append(numbers if is_whole else (counts[start : start + step] @ numbers).unsqueeze(0))
+    if not is_whole:
         notes = ["No intervals: the matrix has too many pairs of classes."]
         counts = torch.ones(len(parts), dtype=torch.float64)
-    numbers, intervals = torch.cat(parts), intervals and len(parts) == 1
+    numbers = torch.cat(parts)
     units = layout.units(numbers, None)._replace(counts=counts)
     scores = scores_of(UnitValues(layout, numbers, units), confusion=confusion, intervals=intervals)
     cautions = [] if concern is None else rare_classes(class_names, confusion.sum(1), concern.dangerous_pairs())
     over_costs = None
     if chosen.ranges is not None and concern is not None:
         further = concern.costs().shape[1] - len(class_names)
-        decided = {"as decided": torch.nn.functional.pad(confusion, (0, further))}
-        over_costs = OverCosts(chosen.ranges, {model: decided})
-    return Result({model: scores}, (), (), concern is not None, notes, cautions, over_costs, is_default=is_default)
+        decided = torch.nn.functional.pad(confusion, (0, further))
+        over_costs = OverCosts(chosen.ranges, {model: {"as decided": decided}})
+    return Result(
+        {model: scores},
+        has_concern=concern is not None,
+        notes=notes,
+        cautions=cautions,
+        over_costs=over_costs,
+        is_default=is_default,
+    )
 
 
 TOTALS = frozenset(("all", "total", "totals", "sum", "support"))
@@ -93,44 +102,40 @@ def read_confusion(path: Path) -> tuple[list[str], Tensor, str]:
     table = open_table(path)
     if table.counts_from_0:
         raise PredictionsError(path, "must be a table with the class names in the header, and first in each row")
-    column_texts = (
-        [to_text(value) for value in column.tolist()] for column in table.read(table.names).columns.values()
-    )
-    rows = [*zip(*column_texts, strict=True)]
+    texts = [[to_text(value) for value in each.tolist()] for each in table.read(table.names).columns.values()]
+    rows = list(zip(*texts, strict=True))
     if not table.has_names or all(to_number(cell) is not None for cell in table.names):
         rule = "must begin with a header of class names, and each row with its class, but the header is missing"
         raise PredictionsError(path, f"{rule}: the first line is {listed(table.names if table.has_names else rows[0])}")
     corner, *columns = table.names
-    by_row, totals = {row[0]: row[1:] for row in rows}, [name for name in columns if name.lower() in TOTALS]
+    names = [name for name in columns if name.lower() not in TOTALS]
+    total_columns = [name for name in columns if name.lower() in TOTALS]
+    by_row = {row[0]: row[1:] for row in rows}
     total_rows = [name for name in by_row if name.lower() in TOTALS]
-    names = [name for name in columns if name not in totals]
     if not 2 <= len(names) <= MAX_MATRIX_CLASSES:
         raise PredictionsError(path, f"must have 2 to {MAX_MATRIX_CLASSES} classes, but has {len(names)}")
     if sorted(row[0] for row in rows) != sorted([*names, *total_rows]):
         has = f"{listed([row[0] for row in rows])} and {listed(columns)}"
         raise PredictionsError(path, f"must have the same classes in rows and columns, but has {has}")
-    cells = [
-        [_count(path, cell, row, name) for name, cell in zip(columns, by_row[row], strict=True)]
-        for row in [*names, *total_rows]
-    ]
-    counts, size = torch.tensor(cells, dtype=torch.int64), len(names)
-    kept = torch.tensor([name not in totals for name in columns])
-    inner = counts[:size, kept]
-    for sums, expected in ((counts[:size, ~kept], inner.sum(1, keepdim=True)), (counts[size:, kept], inner.sum(0))):
-        if not (sums == expected).all():
-            raise PredictionsError(path, f"has {listed([*totals, *total_rows])}, which are not the sums of the counts")
+    cells = list[list[int]]()
+    for row in [*names, *total_rows]:
+        cells.append([_count(path, cell, row, name) for name, cell in zip(columns, by_row[row], strict=True)])
+    counts, of_totals = torch.tensor(cells, dtype=torch.int64).split_with_sizes([len(names), len(total_rows)])
+    is_class = torch.tensor([name in names for name in columns])
+    inner = counts[:, is_class]
+    are_sums = (counts[:, ~is_class] == inner.sum(1, keepdim=True)).all()
+    if not are_sums or not (of_totals[:, is_class] == inner.sum(0)).all():
+        totals = listed([*total_columns, *total_rows])
+        raise PredictionsError(path, f"has {totals}, which are not the sums of the counts")
     total = int(inner.sum())
     if not 0 < total <= MAX_SAMPLES:
         raise PredictionsError(path, f"must count from 1 to {MAX_SAMPLES} samples, but counts {total}")
     is_transposed = _rows_are_predicted(path, corner)
     kinds = "rows predicted classes, columns true" if is_transposed else "rows true classes, columns predicted"
-    left_out = f"; sums left out: {listed([*{*totals, *total_rows}])}" if totals or total_rows else ""
-    dialect = f" ({table.dialect})" if table.dialect else ""
-    return (
-        names,
-        inner.T if is_transposed else inner,
-        f"{path.name}{dialect}: {kinds} classes {listed(names)}{left_out}",
-    )
+    how = f"{path.name}{f' ({table.dialect})' if table.dialect else ''}: {kinds} classes {listed(names)}"
+    if total_columns or total_rows:
+        how += f"; sums left out: {listed([*{*total_columns, *total_rows}])}"
+    return names, inner.T if is_transposed else inner, how
 
 
 def _count(path: Path, cell: str, row: str, column: str) -> int:

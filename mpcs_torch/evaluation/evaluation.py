@@ -330,7 +330,7 @@ class Evaluation:
                 join_alike([sums.tables[ALL] for sums in same_clusters])
         groups, notes = list[GroupScores](), list[str]()
         values = {name: self._values(name, ALL)[0] for name in self._models}
-        models = {name: self._scores(name, ALL, found) for name, found in values.items()}
+        models = {name: self._scores(name, ALL, units) for name, units in values.items()}
         for column, known in self._columns.items():
             for name in self._models:
                 by_code = self._values(name, column)
@@ -372,7 +372,7 @@ class Evaluation:
     def _values(self, model: str, column: str) -> dict[int, UnitValues]:
         """Return the units of each group of a column by its code; those of all rows, with the code 0, for `ALL`."""
         first, *others = (sums.values(column, self._cluster) for sums in self._models[model])
-        return {code: replace(found, crossed=tuple(other[code] for other in others)) for code, found in first.items()}
+        return {code: replace(units, crossed=tuple(other[code] for other in others)) for code, units in first.items()}
 
     def _about_units(self) -> str:
         """Return a sentence on what the intervals take as independent."""
@@ -388,42 +388,54 @@ class Evaluation:
 
     def _cautions(self, models: Mapping[str, ClassifierScores]) -> list[EvaluationWarning]:
         first, *further = next(iter(self._models.values()))
-        concern, cautions = self.chosen.concern, list[EvaluationWarning]()
+        cautions = list[EvaluationWarning]()
         if self._intervals and self._cluster is None:
             columns = {name: (known, first.rows) for name, known in self._columns.items()}
             cautions += [*repeating(columns), *self._repeats.warnings()]
-        if concern is None:
+        if self.chosen.concern is None:
             return cautions
         columns_of_clusters = [self._cluster, *self._crossed[1:]]
         for place, (cluster, sums) in enumerate(zip(columns_of_clusters, (first, *further), strict=False)):
-            if any(entry.name == "least_concern_cost" for entry in self.chosen.entries) and _costs_differ(concern):
-                independent = 1.0 if cluster is None else len(sums.tables[ALL].ids) / sums.rows
-                for name, scores in models.items():
-                    start = f"{name}: " if len(models) > 1 else ""
-                    cautions += [] if scores.measured is None else uncalibrated(scores.measured, independent, start)
-            units, counts = "samples", sums.totals.get(CLASS_ROWS)
-            if cluster is not None and self._clusters_by_class:
-                units = f"{_clusters(cluster)} with samples"
-                known = (self._clusters_by_class[place, label] for label in range(len(self.class_names)))
-                counts = torch.tensor([*map(len, known)])
-            if counts is not None:
-                cautions += rare_classes(self.class_names, counts, concern.dangerous_pairs(), units=units)
-        return [*{str(each): each for each in cautions}.values()]
+            cautions += self._about_calibration(
+                models, 1.0 if cluster is None else len(sums.tables[ALL].ids) / sums.rows
+            )
+            cautions += self._about_rare_classes(place, cluster, sums)
+        return list({str(each): each for each in cautions}.values())
+
+    def _about_calibration(self, models: Mapping[str, ClassifierScores], independent: float) -> list[EvaluationWarning]:
+        concern, warnings = self.chosen.concern, list[EvaluationWarning]()
+        if concern is None or not _costs_differ(concern):
+            return warnings
+        if any(entry.name == "least_concern_cost" for entry in self.chosen.entries):
+            for name, scores in models.items():
+                if scores.measured is not None:
+                    warnings += uncalibrated(scores.measured, independent, f"{name}: " if len(models) > 1 else "")
+        return warnings
+
+    def _about_rare_classes(self, place: int, cluster: str | None, sums: ModelSums) -> list[EvaluationWarning]:
+        concern, units, counts = self.chosen.concern, "samples", sums.totals.get(CLASS_ROWS)
+        if cluster is not None and self._clusters_by_class:
+            units = f"{_clusters(cluster)} with samples"
+            known = [len(self._clusters_by_class[place, label]) for label in range(len(self.class_names))]
+            counts = torch.tensor(known)
+        if concern is None or counts is None:
+            return []
+        return rare_classes(self.class_names, counts, concern.dangerous_pairs(), units=units)
 
     def _arguments(self) -> tuple[object, ...]:
         names = tuple(entry.name for entry in self.chosen.entries)  # not their settings, which may be tensors
         return names, self.chosen[1:], self._intervals
 
-    def _scores(self, model: str, column: str, found: UnitValues) -> ClassifierScores:
-        """Return the scores of a group of rows in ``column``, whose units are ``found``."""
+    def _scores(self, model: str, column: str, units: UnitValues) -> ClassifierScores:
+        """Return the scores of a group of rows in ``column``, given its ``units``."""
         sums = self._models[model][0]
         is_all = column == ALL
-        scores = scores_of(found, confusion=sums.confusion if is_all else None, intervals=self._intervals)
+        scores = scores_of(units, confusion=sums.confusion if is_all else None, intervals=self._intervals)
         clusters = scores.clusters if sums.tables[column].bits is None else {}  # a folded unit has several clusters
         scores = replace(scores, clusters=clusters, cluster_name=cluster_plural(self._cluster or ""))
         if not is_all:
             return scores
-        means = {} if found.wide is None else self._layout.probability_means(found.wide)
+        means = {} if units.wide is None else self._layout.probability_means(units.wide)
         return replace(scores, notes=self._notes, **means)
 
 

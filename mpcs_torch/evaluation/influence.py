@@ -408,11 +408,15 @@ def _rarely_worst(ratio: Ratio, units: Units, size: float) -> list[Pair]:
     lowest, highest = sorted(top / of for top, of in ratio.of_rows)
     mean = ((units.counts @ ratio.numerator) / (units.counts @ ratio.per)).item()
     seen = (ratio.numerator / ratio.per)[ratio.per > 0]
-    share = 1.0 if units.cluster is None else min(1.0, units.mean_weight / size)
-    if highest - mean > mean - lowest:
-        highest = (1 - share) * seen.max().item() + share * (mean + RARELY * (highest - mean))
+    of_row = 1.0 if units.cluster is None else min(1.0, units.mean_weight / size)
+    is_above = highest - mean > mean - lowest
+    worst_seen = seen.max() if is_above else seen.min()
+    of_limit = mean + RARELY * ((highest if is_above else lowest) - mean)
+    worst = (1 - of_row) * worst_seen.item() + of_row * of_limit
+    if is_above:
+        highest = worst
     else:
-        lowest = (1 - share) * seen.min().item() + share * (mean + RARELY * (lowest - mean))
+        lowest = worst
     return [(size * lowest, size), (size * highest, size)]
 
 

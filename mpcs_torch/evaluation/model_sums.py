@@ -10,7 +10,7 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.chosen import MetricInputs
 from mpcs_torch.evaluation.outcomes import decisions_by_way
-from mpcs_torch.evaluation.parts import ValueOfParts
+from mpcs_torch.evaluation.parts import ValueOfParts, limits_of
 from mpcs_torch.evaluation.ranks import KeptRanks, RankedUnits
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.sum_layout import SumLayout
@@ -125,8 +125,9 @@ class ModelSums:
         self.flush()
         other.flush()
         self.rows += other.rows
-        _add_up(self.totals, other.totals)
-        _add_up(self.decided, other.decided)
+        for mine, theirs in ((self.totals, other.totals), (self.decided, other.decided)):
+            for name, number in theirs.items():
+                _add(mine, name, number)
         for column, table in other.tables.items():
             self.tables[column].merge(table, codes.get(column), first=first)
         for column, table in other._wide.items():
@@ -167,7 +168,6 @@ class ModelSums:
         """Return the values of the metrics that are not functions of sums, for a group of rows."""
         values = dict[str, ValueOfParts]()
         for group, states in zip(self.layout.others, self._group_states(column, code), strict=True):
-            limits = getattr(group.first, "plot_lower_bound", None), getattr(group.first, "plot_upper_bound", None)
             computed = states.loaded().compute()
             # All at once, because a metric that gives several of them keeps what it has computed.
             numbers = {entry.name: entry.number(computed) for entry in group.entries}
@@ -178,28 +178,27 @@ class ModelSums:
                     continue
                 whole = torch.tensor(value, dtype=torch.float64)
                 left_out = states.leave_out(partial(_number_of, entry), whole)
-                values[entry.name] = ValueOfParts(value, left_out, unit, limits)
+                values[entry.name] = ValueOfParts(value, left_out, unit, limits_of(group.first))
         return values
 
     def _add_totals(self, inputs: MetricInputs) -> None:
-        rows, chosen, added = inputs.rows, self.layout.chosen, dict[str, Tensor]()
+        rows, chosen = inputs.rows, self.layout.chosen
         if self._has_decisions:
             _, decisions, target, weights = inputs.arguments("decisions")
             shape = chosen.num_classes, chosen.num_classes + chosen.further
-            added[CONFUSION] = _counted_pairs(target, decisions, shape, weights)
-            added[CLASS_ROWS] = target.bincount(minlength=chosen.num_classes)
+            _add(self.totals, CONFUSION, _counted_pairs(target, decisions, shape, weights))
+            _add(self.totals, CLASS_ROWS, target.bincount(minlength=chosen.num_classes))
         if rows.weights is not None:
-            added[WEIGHT_SQUARES] = rows.weights.square().sum()
-        _add_up(self.totals, added)
+            _add(self.totals, WEIGHT_SQUARES, rows.weights.square().sum())
         if chosen.ranges is not None:
             costs = chosen.ranges.middle.costs()
-            ways = decisions_by_way(rows.probs, costs)
-            _add_up(self.decided, {way: _counted_pairs(rows.target, each, costs.shape) for way, each in ways.items()})
+            for way, decisions in decisions_by_way(rows.probs, costs).items():
+                _add(self.decided, way, _counted_pairs(rows.target, decisions, costs.shape))
 
     def _add_sums(self, inputs: MetricInputs) -> None:
-        tables, rows = self.tables.values(), inputs.rows
-        bits = None if any(table.bits is None for table in tables) else max(table.bits or 0 for table in tables)
-        none = torch.zeros_like(rows.ids)
+        rows, none = inputs.rows, torch.zeros_like(inputs.rows.ids)
+        all_bits = [table.bits for table in self.tables.values()]
+        bits = None if None in all_bits else max(each or 0 for each in all_bits)
         ids = in_bits(rows.ids, None, bits) if self._keeps_units else none
         codes, places = _joint([ids, *rows.groups.values()])
         numbers = self.layout.sums(inputs, Bins(codes, len(places)))
@@ -246,9 +245,8 @@ def _number_of(entry: MetricEntry, metric: Any) -> Tensor:
     return torch.tensor(entry.number(metric.compute()), dtype=torch.float64)
 
 
-def _add_up(totals: dict[str, Tensor], added: Mapping[str, Tensor]) -> None:
-    for name, number in added.items():
-        totals[name] = totals.get(name, 0) + number
+def _add(totals: dict[str, Tensor], name: str, added: Tensor) -> None:
+    totals[name] = totals.get(name, 0) + added
 
 
 def _counted_pairs(target: Tensor, decisions: Tensor, shape: Sequence[int], weights: Tensor | None = None) -> Tensor:

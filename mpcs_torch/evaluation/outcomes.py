@@ -163,11 +163,13 @@ class OutcomeCounter:
         columns = list[Tensor]()
         for name, (member, within, touches) in self._groups.items():
             true, predicted = member[target], within[decisions]
-            right, missed = true & predicted, true & ~touches[decisions] & ~is_referred
             if name == EVERY:
                 right, missed = ~is_wrong & ~is_referred, is_wrong & ~is_referred
+            else:
+                right, missed = true & predicted, true & ~touches[decisions] & ~is_referred
             columns += [true, right, predicted]
-            columns += [true & is_referred, missed, true & is_dangerous] if self._is_whole else []
+            if self._is_whole:
+                columns += [true & is_referred, missed, true & is_dangerous]
         return torch.stack(columns, dim=1).double() if columns else torch.zeros(len(target), 0, dtype=torch.float64)
 
     def named(self, counts: Tensor) -> Mapping[str, Outcomes]:

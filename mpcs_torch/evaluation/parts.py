@@ -10,7 +10,7 @@ To detect them, parts are joined into at most 32 folds. The method fails if
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -118,3 +118,8 @@ def of_parts(left: LeftOut, unit: str, limits: Limits = (None, None)) -> Estimat
         if fails:
             return Unknown(value, Reason(code, unit), has_range=False)
     return Influences(value, of_units, units, limits=limits, scale=scale_of(limits))
+
+
+def limits_of(metric: Any) -> Limits:
+    """Return the lowest and the highest value that a torchmetrics Metric states for plots."""
+    return getattr(metric, "plot_lower_bound", None), getattr(metric, "plot_upper_bound", None)

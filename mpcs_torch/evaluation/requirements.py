@@ -79,8 +79,9 @@ class Requirement:
 
     def check_range(self, low: float, high: float) -> None:
         """Raise a ValueError if no value from ``low`` to ``high`` can keep the limit, or if none can violate it."""
-        never_fails = self.limit == high if self.sign[0] == "<" else (self.sign, self.limit) == (">=", low)
-        never_holds = (self.sign, self.limit) in (("<", low), (">", high))
+        is_upper = self.sign[0] == "<"
+        never_fails = self.limit == high if is_upper else (self.sign == ">=" and self.limit == low)
+        never_holds = (self.sign == "<" and self.limit == low) or (self.sign == ">" and self.limit == high)
         if never_fails or never_holds or not low <= self.limit <= high:
             way = f": did you mean {self.limit:g} %?" if self.limit >= 1 and not self.is_percent else "."
             rule = f"the limit of a value from {low:g} to {high:g} must be one that a value can keep and violate"

@@ -77,11 +77,14 @@ class Rows(NamedTuple):
     @staticmethod
     def joined(parts: "Sequence[Rows]") -> "Rows":
         """Concatenate one or more parts, which must have the same fields and the same columns of groups."""
-        groups = {column: torch.cat([each.groups[column] for each in parts]) for column in parts[0].groups}
-        probs, target, ids = (torch.cat(columns) for columns in zip(*(each[:3] for each in parts), strict=True))
-        optional = zip(*(each[4:] for each in parts), strict=True)
-        numbers = (None if column[0] is None else torch.cat(column) for column in optional)
-        return Rows(probs, target, ids, groups, *numbers)
+        columns = zip(*parts, strict=True)
+        joined = list[Any]()
+        for column in columns:
+            if isinstance(column[0], Mapping):
+                joined.append({name: torch.cat([groups[name] for groups in column]) for name in column[0]})
+            else:
+                joined.append(None if column[0] is None else torch.cat(column))
+        return Rows(*joined)
 
 
 def names_in(values: Any) -> list[Any]:
@@ -163,22 +166,23 @@ def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Seq
         ValueError: If the names differ from those of the classes, the shares do not sum to 1, or a class with a share
             has no rows.
     """
-    names = class_names
     if isinstance(prevalence, Mapping):
         by_name = {str(name): share for name, share in prevalence.items()}
-        if by_name.keys() != {*names}:
-            raise ValueError(f"prevalence must name all classes, {quoted(names)}, but names {quoted(list(by_name))}.")
-        prevalence = [by_name[name] for name in names]
+        if by_name.keys() != {*class_names}:
+            rule = f"prevalence must name all classes, {quoted(class_names)}"
+            raise ValueError(f"{rule}, but names {quoted(list(by_name))}.")
+        prevalence = [by_name[name] for name in class_names]
     shares = as_tensor(prevalence, "prevalence").double()
-    if shares.shape != (len(names),) or not (shares >= 0).all() or not sums_to_1(shares):
-        rule = f"prevalence must be {len(names)} shares with the sum 1"
+    if shares.shape != (len(class_names),) or not (shares >= 0).all() or not sums_to_1(shares):
+        rule = f"prevalence must be {len(class_names)} shares with the sum 1"
         raise ValueError(f"{rule}, but is {quoted(shares.tolist())}.")
-    present, number = torch.zeros(len(names), dtype=torch.float64), 0
+    present, number = torch.zeros_like(shares), 0
     for part in rows:
         if part.target.ndim != 1:
             raise ValueError("prevalence needs one class for each row, but target has soft labels.")
-        present, number = present + part.target.bincount(part.weights, len(names)), number + len(part.ids)
-    lacking = [name for name, share, rows in zip(names, shares, present, strict=True) if share > 0 and rows == 0]
+        present += part.target.bincount(part.weights, len(class_names))
+        number += len(part.ids)
+    lacking = [class_names[label] for label in ((shares > 0) & (present == 0)).nonzero().flatten().tolist()]
     if lacking:
         raise ValueError(f"prevalence needs rows of each class that has a share, but {quoted(lacking)} has none.")
     return number * shares / present.clamp(min=1e-300)

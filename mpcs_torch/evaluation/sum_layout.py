@@ -42,14 +42,15 @@ class SumLayout:
     def sums(self, inputs: MetricInputs, bins: Bins) -> Tensor:
         """Return the K sums of the rows in each of U ``bins``: (U, K), float64."""
         rows, ones = inputs.rows, torch.ones(len(inputs.rows.ids), dtype=torch.float64)
-        classes = 1 + torch.arange(self.chosen.num_classes, dtype=torch.float64)
-        labels = rows.target.double() if rows.target.ndim == 1 else rows.target @ classes
-        of_rows = [ones, labels, ones if rows.weights is None else rows.weights]
-        numbers = [bins.sum(torch.stack(of_rows, dim=1)), *_sums(self.measures, inputs, bins)]
+        labels = rows.target.double()
+        if rows.target.ndim == 2:
+            labels = labels @ (1 + torch.arange(self.chosen.num_classes, dtype=torch.float64))
+        weights = ones if rows.weights is None else rows.weights
+        numbers = [bins.sum(torch.stack([ones, labels, weights], dim=1)), *_sums(self.measures, inputs, bins)]
         if self.outcomes is not None:
-            places, decisions, target, weights = inputs.arguments("decisions")
-            counts = self.outcomes.flags(decisions, target)
-            numbers.append(bins.at(places).sum(counts if weights is None else counts * weights.unsqueeze(1)))
+            places, decisions, target, of_classes = inputs.arguments("decisions")
+            flags = self.outcomes.flags(decisions, target)
+            numbers.append(bins.at(places).sum(flags if of_classes is None else flags * of_classes.unsqueeze(1)))
         return torch.cat(numbers, dim=1)
 
     def wide_sums(self, inputs: MetricInputs, bins: Bins) -> Tensor:

@@ -1,6 +1,6 @@
 """`WithInterval`, a Metric that adds an interval to another Metric, for example in a training loop."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from math import nan
 from typing import Any
@@ -13,7 +13,7 @@ from torchmetrics.utilities import dim_zero_cat
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.influence import Estimate, Units, interval, of_sums, total_sums
 from mpcs_torch.evaluation.metric_states import BITS, PartStates, merges, state_joins, states_by_part, takes_weights
-from mpcs_torch.evaluation.parts import of_parts
+from mpcs_torch.evaluation.parts import limits_of, of_parts
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.evaluation.unit_sums import BUDGET, ids_of_names, in_bits
 from mpcs_torch.functional.comparison.means import Interval
@@ -120,36 +120,44 @@ class WithInterval(Metric):
         if isinstance(self.metric, MeasureMetric):
             self._add_sums(preds, target, clusters, **further)
             return
+        name = type(self.metric).__name__
         inputs = [as_tensor(each, "preds") for each in ([preds] if target is None else [preds, target])]
         if "sample_weight" in further and not takes_weights(self.metric):
-            raise ValueError(
-                f"sample_weight needs a metric of sums, but {type(self.metric).__name__} has other states."
-            )
+            raise ValueError(f"sample_weight needs a metric of sums, but {name} has other states.")
         number, first = len(preds), int(self.rows.sum())
         is_tested = first or number < 2 or isinstance(self.metric, SumMetric)
         if not is_tested and not merges(self.metric, *inputs, **further):
-            raise ValueError(f"metric must have states that merge, but those of {type(self.metric).__name__} do not.")
-        places = (first + torch.arange(number) % MAX_UPDATES) % PARTS
-        if clusters is not None:
-            places = in_bits(ids_of_names(row_names("clusters", clusters, number)), None, BITS)
+            raise ValueError(f"metric must have states that merge, but those of {name} do not.")
+        if clusters is None:
+            parts = (first + torch.arange(number) % MAX_UPDATES) % PARTS
+        else:
+            parts = in_bits(ids_of_names(row_names("clusters", clusters, number)), None, BITS)
         if first and bool(self.clustered_rows) != (clusters is not None):
             raise ValueError("clusters must be given for every batch or for none.")
-        added, joins = dict[str, Any](self.metric_state), state_joins(self.metric)
-        for part, states_of_part in states_by_part(self.metric, places, inputs, further):
-            for name, state in states_of_part.items():
-                known, join = added[f"of_parts_{name}"], joins[name]
-                if isinstance(state, list):
-                    values = [each if each.ndim else each.unsqueeze(0) for each in state]
-                    added[f"of_parts_{name}"] = [*known, *values]
-                    codes = [torch.full((len(each),), part, device=each.device) for each in values]
-                    added[f"parts_of_{name}"] = [*added[f"parts_of_{name}"], *codes]
-                else:
-                    joined = join([known[part], state]).unsqueeze(0)
-                    added[f"of_parts_{name}"] = torch.cat([known[:part], joined, known[part + 1 :]])
-        added["rows"] = self.rows + places.bincount(minlength=PARTS).to(self.rows.device)
-        added["clustered_rows"] = self.clustered_rows + number * (clusters is not None)
-        for name, state in added.items():
-            setattr(self, name, state)
+        added = dict[str, Any](self.metric_state)
+        for part, states_of_part in states_by_part(self.metric, parts, inputs, further):
+            self._add_states(added, part, states_of_part)
+        added["rows"] = self.rows + parts.bincount(minlength=PARTS).to(self.rows.device)
+        if clusters is not None:
+            added["clustered_rows"] = self.clustered_rows + number
+        for state, value in added.items():
+            setattr(self, state, value)
+
+    def _add_states(self, added: dict[str, Any], part: int, states_of_part: Mapping[str, Any]) -> None:
+        """Add the states of rows of a part to ``added``, the states of this Metric; tensors there do not change."""
+        joins = state_joins(self.metric)
+        for name, state in states_of_part.items():
+            known = added[f"of_parts_{name}"]
+            if isinstance(state, list):
+                values = [each if each.ndim else each.unsqueeze(0) for each in state]
+                codes = [torch.full((len(each),), part, device=each.device) for each in values]
+                added[f"of_parts_{name}"] = [*known, *values]
+                added[f"parts_of_{name}"] = [*added[f"parts_of_{name}"], *codes]
+            else:
+                joined = joins[name]([known[part], state])
+                of_parts = known.to(joined.dtype, copy=True)
+                of_parts[part] = joined
+                added[f"of_parts_{name}"] = of_parts
 
     def _add_sums(
         self, preds: Any, target: Any, clusters: Sequence[object] | Tensor | None, sample_weight: Any = None
@@ -169,14 +177,13 @@ class WithInterval(Metric):
         counted = samples.labels.counted if hasattr(samples, "labels") else samples.counted.any(1)
         bins = Bins(torch.arange(len(counted), device=counted.device) // (len(counted) // number), number)
         sums = measure.sums(samples, bins)
-        weights = torch.ones_like(counted) if weight is None else weight.reshape(-1)
-        of_rows = torch.stack([counted, counted * weights], 1).to(sums.dtype)
-        rows = torch.cat([bins.sum(of_rows), sums], dim=1)
-        is_counted = rows[:, 1] > 0  # leaves out ignored rows, and rows of weight 0
+        weights = counted if weight is None else counted * weight.reshape(-1)
+        of_rows = bins.sum(torch.stack([counted, weights], 1).to(sums.dtype))
+        is_counted = of_rows[:, 1] > 0  # leaves out ignored rows, and rows of weight 0
         if not bool(is_counted.any()):
             return
         self.clusters.append(ids.to(target.device)[is_counted])
-        self.sums.append(rows[is_counted])
+        self.sums.append(torch.cat([of_rows, sums], dim=1)[is_counted])
         if sum(part.numel() for part in self.sums) > BUDGET:
             self._join()
 
@@ -189,15 +196,19 @@ class WithInterval(Metric):
             raise ValueError("WithInterval.compute needs at least one batch: call update first.")
         if not isinstance(self.metric, MeasureMetric):
             return self._named(*self._from_parts())
-        clusters, numbers = self._joined()
-        numbers, is_clustered = numbers.cpu().double(), bool((clusters != NO_CLUSTER).any())
-        ones = torch.ones(len(numbers), dtype=torch.float64)
-        weights = None if numbers[:, 0].equal(numbers[:, 1]) else numbers[:, 1]
-        units = Units(numbers[:, 0], ones, "clusters" if is_clustered else None, weights)
+        clusters, sums = self._joined()
+        sums = sums.cpu().double()
+        rows, weights = sums[:, 0], sums[:, 1]
+        units = Units(
+            rows,
+            torch.ones_like(rows),
+            "clusters" if bool((clusters != NO_CLUSTER).any()) else None,
+            None if rows.equal(weights) else weights,
+        )
         measure = self.metric.measure
-        bins = measure.named(numbers[:, 2:])
-        low, high = torch.tensor(_ends(of_sums(measure, bins, units)), dtype=torch.float64)
-        return self._named(measure.value(total_sums(bins, units)), low, high)
+        named = measure.named(sums[:, 2:])
+        low, high = torch.tensor(_ends(of_sums(measure, named, units)), dtype=torch.float64)
+        return self._named(measure.value(total_sums(named, units)), low, high)
 
     def _named(self, value: Tensor, low: Tensor, high: Tensor) -> dict[str, Tensor]:
         return {self._prefix: value, f"{self._prefix}_low": low, f"{self._prefix}_high": high}
@@ -213,19 +224,12 @@ class WithInterval(Metric):
             for part, states_of_part in parts.items():
                 states_of_part[name] = values[part]
         states = PartStates(self.metric, parts=parts)
-
-        def value_from_sums(metric: Any) -> Tensor:
-            value = metric.compute()
-            if not isinstance(value, Tensor):
-                raise ValueError(f"metric must compute a tensor, but {type(metric).__name__} computes {quoted(value)}.")
-            return value.detach().cpu().double()
-
-        whole = value_from_sums(states.loaded())
-        left = states.leave_out(value_from_sums, whole)
+        whole = _computed(states.loaded())
+        left_out = states.leave_out(_computed, whole)
         self.metric.reset()
-        limits = getattr(self.metric, "plot_lower_bound", None), getattr(self.metric, "plot_upper_bound", None)
-        unit, ends = "clusters" if self.clustered_rows else "rows", list[tuple[float, float]]()
-        flat = left.mapped(lambda each: each.reshape(*each.shape[: each.ndim - whole.ndim], -1))
+        unit, limits = "clusters" if self.clustered_rows else "rows", limits_of(self.metric)
+        flat = left_out.mapped(lambda each: each.reshape(*each.shape[: each.ndim - whole.ndim], -1))
+        ends = list[Interval]()
         for place in range(whole.numel()):
             at_place = flat.mapped(lambda each, at=place: each[..., at])
             ends.append(_ends(of_parts(at_place, unit, limits)))
@@ -254,3 +258,10 @@ def _ends(estimate: Estimate) -> Interval:
     """Return the ends of the interval of a value, each NaN if it has none."""
     ends = interval(estimate)
     return (nan, nan) if isinstance(ends, Reason) else ends
+
+
+def _computed(metric: Any) -> Tensor:
+    value = metric.compute()
+    if not isinstance(value, Tensor):
+        raise ValueError(f"metric must compute a tensor, but {type(metric).__name__} computes {quoted(value)}.")
+    return value.detach().cpu().double()
