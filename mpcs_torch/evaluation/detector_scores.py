@@ -48,6 +48,9 @@ MIN_ERRORS = 30
 of the measured one with 90 % confidence (Doddington et al.: The NIST speaker recognition evaluation, 2000)."""
 FURTHER_BITS = -0.5 * log2(1e-12)
 """The cost in Cllr of a trial whose true kind gets the probability 1e-12: the interval allows for one such trial."""
+H_MEASURE = DetectorMetric("h_measure", "H-measure", HMeasure.direction, screen=None)
+MIN_CLLR = DetectorMetric("min_cllr", "minimum Cllr")
+CALIBRATION_LOSS = DetectorMetric("calibration_loss", "calibration loss", screen=None)
 BREAK_EVEN = DetectorMetric("precision_recall_break_even", "precision-recall break-even, errors", screen=None)
 
 
@@ -62,8 +65,15 @@ class ErrorsAt(NamedTuple):
     """The interval of the false-alarm rate; None in the same cases as ``miss_rate``."""
 
 
-MetricRow = tuple[DetectorMetric, float | Tensor, Reason | Callable[[], Interval | Reason], ErrorsAt | None]
-"""A metric, its value, its interval as a function (or the reason for none), and the errors at its threshold, if any."""
+class MetricRow(NamedTuple):
+    """A metric of a detector, and what is known of it."""
+
+    metric: DetectorMetric
+    value: float | Tensor
+    interval: Callable[[], Interval | Reason] | Reason = UNKNOWN
+    """The interval, as a function because it takes time; or the reason for none."""
+    errors: ErrorsAt | None = None
+    """The errors at the threshold of the metric, if it has one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,60 +176,68 @@ class Detector:
 
     def compute_scores(self, *, intervals: bool) -> DetectorScores:
         """Compute the values, and their intervals if requested."""
-        rows = list(self._measured(intervals=intervals))
-        ends = {metric.name: each() if callable(each) else each for metric, _, each, _ in rows if intervals}
+        entries, values, errors = list[DetectorMetric](), dict[str, float](), dict[str, ErrorsAt]()
+        ends, reasons = dict[str, Interval](), dict[str, Reason]()
+        for metric, value, interval_or_reason, at in self._measured(intervals=intervals):
+            entries.append(metric)
+            values[metric.name] = float(value)
+            if at is not None:
+                errors[metric.name] = at
+            if not intervals:
+                continue
+            known = interval_or_reason if isinstance(interval_or_reason, Reason) else interval_or_reason()
+            if isinstance(known, Reason):
+                reasons[metric.name] = known
+            else:
+                ends[metric.name] = known
         return DetectorScores(
             rows=len(self.scores),
-            entries=[metric for metric, *_ in rows],
-            values={metric.name: float(value) for metric, value, *_ in rows},
-            intervals={name: each for name, each in ends.items() if not isinstance(each, Reason)},
-            without_interval={name: each for name, each in ends.items() if isinstance(each, Reason)},
+            entries=entries,
+            values=values,
+            intervals=ends,
+            without_interval=reasons,
             summary=self.summary,
             points=self.points,
             is_llr=self.is_llr,
-            errors={metric.name: errors for metric, *_, errors in rows if errors is not None},
+            errors=errors,
         )
 
     def _measured(self, *, intervals: bool) -> Iterator[MetricRow]:
         counts, summary = self.summary.counts, self.summary
-        hull, at = summary.equal_error.rate, cost_at(counts, EVEN, self._equal_error[1])
-        yield EQUAL_ERROR, hull, lambda: (min(self._ends[0][0], hull.item()), self._ends[0][1]), ErrorsAt(at)
-        yield INTERPOLATED, self._equal_error[0], lambda: self._ends[0], None
+        rate, threshold = self._equal_error
+        at = cost_at(counts, EVEN, threshold)
+        yield MetricRow(EQUAL_ERROR, summary.equal_error.rate, self._hull_ends, ErrorsAt(at))
+        yield MetricRow(INTERPOLATED, rate, lambda: self._ends[0])
         for limiting in self.limiting:
             at = cost_at(counts, EVEN, limiting.threshold)
-            yield (
-                DetectorMetric(limiting.name, limiting.title, screen=None),
-                limiting.cost_value(at),
-                CHOSEN_HERE,
-                ErrorsAt(at),
-            )
-        yield AREA, summary.area, lambda: interval(self.area), None
+            metric = DetectorMetric(limiting.name, limiting.title, screen=None)
+            yield MetricRow(metric, limiting.cost_value(at), CHOSEN_HERE, ErrorsAt(at))
+        yield MetricRow(AREA, summary.area, lambda: interval(self.area))
         if self._partial_area is not None:
             limit = self._partial_area.max_p_fa
             title = f"{AREA.title} up to {100 * limit:g} % false alarms"
-            partial_area = DetectorMetric(f"{AREA.name}[p_fa={limit:g}]", title, PartialAUC.direction)
-            yield partial_area, self._partial_area.from_counts(counts), UNKNOWN, None
-        yield (
-            DetectorMetric("h_measure", "H-measure", HMeasure.direction, screen=None),
-            HMeasure().from_counts(summary.hull),
-            UNKNOWN,
-            None,
-        )
-        yield BREAK_EVEN, PrecisionRecallBreakEven().from_counts(summary.hull), UNKNOWN, None
+            metric = DetectorMetric(f"{AREA.name}[p_fa={limit:g}]", title, PartialAUC.direction)
+            yield MetricRow(metric, self._partial_area.from_counts(counts))
+        yield MetricRow(H_MEASURE, HMeasure().from_counts(summary.hull))
+        yield MetricRow(BREAK_EVEN, PrecisionRecallBreakEven().from_counts(summary.hull))
         for point, cost in zip(self.points, summary.min_costs, strict=True):
             name, title = f"min_cost[{point_key(point)}]", f"minimum cost, {point.label()}"
             metric = DetectorMetric(name, title, in_group_tables=not self.fixed)
-            yield metric, cost.normalized, CHOSEN_HERE, ErrorsAt(cost)
-        yield DetectorMetric("min_cllr", "minimum Cllr"), summary.min_cllr, CHOSEN_HERE, None
+            yield MetricRow(metric, cost.normalized, CHOSEN_HERE, ErrorsAt(cost))
+        yield MetricRow(MIN_CLLR, summary.min_cllr, CHOSEN_HERE)
         if self.is_llr:
-            yield CLLR, self.bits.value, lambda: interval(self.bits), None
-            loss = self.bits.value - summary.min_cllr.item()
-            yield DetectorMetric("calibration_loss", "calibration loss", screen=None), loss, CHOSEN_HERE, None
+            yield MetricRow(CLLR, self.bits.value, lambda: interval(self.bits))
+            yield MetricRow(CALIBRATION_LOSS, self.bits.value - summary.min_cllr.item(), CHOSEN_HERE)
         for fixed in self.fixed.values():
             at = cost_at(counts, fixed.point, fixed.threshold)
             rates = [mean.interval(CONFIDENCE) for mean in self._errors(fixed.threshold)] if intervals else []
             metric = DetectorMetric(fixed.name, fixed.title, in_group_tables=True)
-            yield metric, fixed.cost_value(at), partial(self._fixed_interval, fixed), ErrorsAt(at, *rates)
+            yield MetricRow(metric, fixed.cost_value(at), partial(self._fixed_interval, fixed), ErrorsAt(at, *rates))
+
+    def _hull_ends(self) -> Interval:
+        """Return the interval of the equal error rate of the hull, which is at most the interpolated one."""
+        low, high = self._ends[0]
+        return min(low, self.summary.equal_error.rate.item()), high
 
     @cached_property
     def _kinds(self) -> list[Tensor]:

@@ -40,10 +40,14 @@ def equal_error_ends(
     def end_of_rate(place: int, kind: int, end: int) -> float:
         return errors_at(rates.thresholds[place].item())[kind].end(end, CONFIDENCE)
 
-    def crossing(shifted: Sequence[int], end: int) -> float:
-        def rates_at(place: int) -> list[float]:
-            both = [rates.p_miss[place].item(), rates.p_fa[place].item()]
-            return [end_of_rate(place, kind, end) if kind in shifted else both[kind] for kind in (0, 1)]
+    def crossing(end: int, *, shifts_misses: bool, shifts_alarms: bool) -> float:
+        def rates_at(place: int) -> tuple[float, float]:
+            miss, alarm = rates.p_miss[place].item(), rates.p_fa[place].item()
+            if shifts_misses:
+                miss = end_of_rate(place, 0, end)
+            if shifts_alarms:
+                alarm = end_of_rate(place, 1, end)
+            return miss, alarm
 
         first = bisect_left(range(last), True, key=lambda place: ge(*rates_at(place)))
         miss, alarm = rates_at(first)
@@ -53,7 +57,9 @@ def equal_error_ends(
         span = alarm_before - before + miss - alarm  # 0 if infinite scores move neither rate
         return before + (alarm_before - before) / span * (miss - before) if span else before
 
-    of_miss, of_alarm, of_both = ([crossing(shifted, end) for end in (0, 1)] for shifted in ([0], [1], [0, 1]))
+    of_miss = [crossing(end, shifts_misses=True, shifts_alarms=False) for end in (0, 1)]
+    of_alarm = [crossing(end, shifts_misses=False, shifts_alarms=True) for end in (0, 1)]
+    of_both = [crossing(end, shifts_misses=True, shifts_alarms=True) for end in (0, 1)]
     below, above = (hypot(rate - of_miss[end], rate - of_alarm[end]) for end in (0, 1))
     widths = [high - low for low, high in (mean.interval(CONFIDENCE) for mean in errors_at(threshold))]
     slopes = [(of[1] - of[0]) / width for of, width in zip((of_miss, of_alarm), widths, strict=True)]
