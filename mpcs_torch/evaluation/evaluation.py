@@ -404,12 +404,13 @@ class Evaluation:
 
     def _about_calibration(self, models: Mapping[str, ClassifierScores], independent: float) -> list[EvaluationWarning]:
         concern, warnings = self.chosen.concern, list[EvaluationWarning]()
-        if concern is None or not _costs_differ(concern):
+        is_used = any(entry.name == "least_concern_cost" for entry in self.chosen.entries)
+        # With very many classes, the metric is left out, and a matrix of all costs would be too large.
+        if concern is None or not is_used or not _costs_differ(concern):
             return warnings
-        if any(entry.name == "least_concern_cost" for entry in self.chosen.entries):
-            for name, scores in models.items():
-                if scores.measured is not None:
-                    warnings += uncalibrated(scores.measured, independent, f"{name}: " if len(models) > 1 else "")
+        for name, scores in models.items():
+            if scores.measured is not None:
+                warnings += uncalibrated(scores.measured, independent, f"{name}: " if len(models) > 1 else "")
         return warnings
 
     def _about_rare_classes(self, place: int, cluster: str | None, sums: ModelSums) -> list[EvaluationWarning]:
