@@ -21,6 +21,8 @@ from mpcs_torch.evaluation.files.hdf5 import hdf5_table
 from mpcs_torch.evaluation.files.reading import PredictionsError, reading
 from mpcs_torch.evaluation.files.tables import Column, FileTable, make_column, unnamed
 from mpcs_torch.evaluation.files.unpacked_columns import counted_table, message_bytes, parquet_batches
+from mpcs_torch.evaluation.files.weka import HEADER as WEKA_HEADER
+from mpcs_torch.evaluation.files.weka import arff_as_csv, distribution_as_csv, is_arff
 from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.unpacking import unpack, unpacked_zip, zip_members
@@ -38,6 +40,8 @@ from mpcs_torch.io.untrusted_files import (
 
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 """The supported compressions of text files, by the first bytes of a file."""
+LFS_POINTER = b"version https://git-lfs"
+"""The beginning of the text that stands for a file which Git LFS has not yet fetched."""
 ARROW_START = 8
 """The bytes of the first mark in an arrow file. After it, the file continues as an arrow stream does."""
 
@@ -99,8 +103,16 @@ def _content(path: Path, compression: str, *, is_whole: bool) -> bytes:
 
 
 def _text_table(path: Path, *, compression: str, read: Callable[[], bytes]) -> FileTable:
-    content = read()
+    content, form = read(), ""
     sniffed = content[:SNIFFED_BYTES]
+    if sniffed.startswith(LFS_POINTER):
+        raise PredictionsError(path, "is a pointer of Git LFS, not the file itself: git lfs pull fetches it")
+    if sniffed.lstrip().startswith(b"=== Run information ==="):
+        raise PredictionsError(path, "is a report of Weka, not a table: write the predictions as csv instead")
+    if is_arff(sniffed) or sniffed.startswith(WEKA_HEADER):
+        form, convert = ("ARFF", arff_as_csv) if is_arff(sniffed) else ("Weka", distribution_as_csv)
+        content = convert(content.decode("utf-8-sig")).encode()
+        sniffed, read = content[:SNIFFED_BYTES], partial(bytes, content)
     text = sniffed.decode(detect_encoding(sniffed), "ignore").lstrip()
     if text[:1] in ("{", "[") and path.suffix.lower() not in (".csv", ".tsv"):
         Unpacked(path).add(len(content) + OBJECT_BYTES * sum(map(content.count, (b",", b":", b"[", b"{"))))
@@ -108,7 +120,7 @@ def _text_table(path: Path, *, compression: str, read: Callable[[], bytes]) -> F
     dialect = sniff(path, content)
     if compression:
         Unpacked(path).add(len(content) + VALUE_BYTES * content.count(dialect.delimiter.encode()))
-    words = ", ".join(filter(None, [compression, *dialect.unusual]))
+    words = ", ".join(filter(None, [form, compression, *dialect.unusual]))
     about: dict[str, Any] = {"delimiter": dialect.delimiter, "decimal": dialect.decimal, "dialect": words}
     return FileTable(path, dialect.names, partial(read_text, path, dialect, read), dialect.has_names, **about)
 
@@ -413,8 +425,20 @@ def flat_record(record: Any) -> dict[str, Any]:
         if isinstance(inner, Mapping):
             flat |= {f"{name}.{key}": each for key, each in inner.items()}
         else:
-            flat[name] = value
+            flat[name] = _unwrapped(value)
     return flat
+
+
+def _unwrapped(value: Any) -> Any:
+    """Return the only item of a list of one, and the numbers of pairs of a log likelihood and whether it is greedy."""
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str | int | float):
+        return value[0]
+    is_pair = [isinstance(each, list) and [*map(type, each)] == [float, bool] for each in _items(value)]
+    return [number for number, _ in value] if is_pair and all(is_pair) else value
+
+
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _are(value: Any, kinds: Sequence[type]) -> bool:
