@@ -101,6 +101,7 @@ _MISSING = "Rows without a label or a score: an error, or left out and counted."
 _CLUSTER = "Rows that share a value, such as a patient, are not independent: intervals go by clusters."
 _CROSSED = "A second column, crossed with --cluster, such as readers who all read all patients."
 _COMBINE = "By the mean score of a unit; or by its worst row (of each class or a worse one, the highest probability)."
+_MODELS = "Models of one file, with commas between: words in names of columns, or values of one column."
 _MUTE = "Leave out the warnings of this code; repeatable."
 READING: Mapping[str, Any] = {
     "label_column": _column("Column of the labels.", default="by its name"),
@@ -126,6 +127,7 @@ READING: Mapping[str, Any] = {
         "Columns of what deciding for each class costs in each row, in the order of the classes, with commas between.",
         metavar="COLUMNS",
     ),
+    "models": _column(_MODELS, metavar="NAMES"),
     "from_logits": _flag("--logits", "The scores are logits, not probabilities."),
     "target_label": _column("The label of targets; others are non-targets.", metavar="LABEL", default="by its word"),
     "lower_is_target": _flag("--lower-is-target", "Low scores are those of targets."),
@@ -138,7 +140,7 @@ OF_TRIALS = (*OF_ALL, "target_label", "lower_is_target")
 """The names of the options of verbs that read detection scores."""
 OF_UNITS = ("unit", "combine")
 """The names of the options of verbs that can combine rows, such as those of a patient."""
-Code = StrEnum("Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5"})
+Code = StrEnum("Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5", "E6": "E6"})
 """The codes of warnings, which docs/how-to/misleading-evaluations.md explains."""
 PRINTING: Mapping[str, Any] = {
     "everything": _flag("--all", "Show all metrics by family, and tables of more than 20 classes."),
@@ -208,7 +210,7 @@ def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]
 
 def _read_options(given: Mapping[str, Any]) -> ReadOptions:
     read = {name: value for name, value in given.items() if value is not None}
-    for name in {"score_columns", "classes", "cost_columns"} & {*read}:
+    for name in {"score_columns", "classes", "cost_columns", "models"} & {*read}:
         read[name] = tuple(part.strip() for part in next(csv.reader([read[name]]), ()))
     if "prevalence" in read:
         form = "a share for each class, such as ill=0.01,healthy=0.99"

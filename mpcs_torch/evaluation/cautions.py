@@ -91,14 +91,19 @@ def shared_by_rows(predictions: "Predictions", option: str = "--cluster") -> lis
 def shared_in_table(
     table: FileTable, unread: Sequence[str], class_names: Collection[str] = (), option: str = "--cluster"
 ) -> list[EvaluationWarning]:
-    """Return a warning if, in the first rows of a file, unused columns seem to name units (see `repeating`).
+    """Return a warning if unused columns of a file seem to name units (see `repeating`).
 
     Columns that contain only class names are skipped.
     """
-    values = table.peek(10_000) if unread else {}
-    texts = {name: [text for value in values[name] if (text := to_text(value))] for name in unread}
-    columns = {name: ({*each}, len(each)) for name, each in texts.items()}
-    return repeating({name: column for name, column in columns.items() if not column[0] <= {*class_names}}, option)
+    columns = dict[str, tuple[Collection[str], int]]()
+    for name, values in table.read(unread).columns.items() if unread else ():
+        if isinstance(values, Tensor):
+            continue
+        counts = [(to_text(each["values"]), each["counts"]) for each in values.value_counts().to_pylist()]
+        filled = {text: count for text, count in counts if text}
+        if not filled.keys() <= {*class_names}:
+            columns[name] = (filled.keys(), sum(filled.values()))
+    return repeating(columns, option)
 
 
 def _names_units(name: str, values: Collection[str], rows: int) -> bool:
@@ -108,6 +113,17 @@ def _names_units(name: str, values: Collection[str], rows: int) -> bool:
         return bool(PERSON.search(name))
     is_text = any(to_number(value) is None for value in values)
     return bool(UNIT.search(name)) or (is_text and len(values) >= max(MIN_UNNAMED, MIN_DISTINCT * rows))
+
+
+def reversed_scores(area: object, way: str, model: str = "") -> list[EvaluationWarning]:
+    """Return a warning if the interval ``area`` of an area under the ROC, a pair of numbers, ends below one half.
+
+    The message begins with ``model``, and suggests the option ``way``.
+    """
+    if not isinstance(area, tuple) or area[1] >= 0.5:
+        return []
+    problem = f"the area under the ROC is below one half, at most {area[1]:.2g}"
+    return [EvaluationWarning("E6", f"{model}{problem}: are the scores those of the other class? ({way})")]
 
 
 def uncalibrated(measured: MeasuredProbabilities, independent: float, model: str) -> list[EvaluationWarning]:

@@ -1,5 +1,6 @@
 """Score files of detectors: read them, match trials by name, calibrate, fuse, and evaluate."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from torch import Tensor
 from mpcs_torch.calibration import LogisticFusion
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.calibration_files import Calibration, TrialMethod, new_calibration
-from mpcs_torch.evaluation.cautions import shared_in_table
+from mpcs_torch.evaluation.cautions import reversed_scores, shared_in_table
 from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
 from mpcs_torch.evaluation.files.formats import open_table
@@ -21,7 +22,7 @@ from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold, learned_thresholds
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.units import DecisionUnits
-from mpcs_torch.functional import OperatingPoint
+from mpcs_torch.functional import OperatingPoint, ReversedScoresWarning
 
 
 def score_detectors(
@@ -71,22 +72,28 @@ def score_detectors(
         fixed[name] = [] if threshold is None else given_threshold(threshold, points)
         if name in learned:
             fixed[name] += learned_thresholds(*learned[name], points, **limits)
-    result = evaluate_detectors(
-        {name: each.scores for name, each in trials.items()},
-        tables[0].trials.labels,
-        points=points,
-        llr=[*names, *of_ratios] if is_llr else of_ratios,
-        thresholds=fixed,
-        groups={column: tables[0].groups[column] for column in options.by},
-        clusters=None if options.cluster is None else tables[0].groups[options.cluster],
-        p_fa=() if development else p_fa,
-        p_miss=() if development else p_miss,
-        max_p_fa=max_p_fa,
-        compared=list(trials) if calibration is None else of_ratios,
-        intervals=intervals,
-    )
+    with warnings.catch_warnings():
+        if intervals:  # below, a caution says which option turns the scores
+            warnings.simplefilter("ignore", ReversedScoresWarning)
+        result = evaluate_detectors(
+            {name: each.scores for name, each in trials.items()},
+            tables[0].trials.labels,
+            points=points,
+            llr=[*names, *of_ratios] if is_llr else of_ratios,
+            thresholds=fixed,
+            groups={column: tables[0].groups[column] for column in options.by},
+            clusters=None if options.cluster is None else tables[0].groups[options.cluster],
+            p_fa=() if development else p_fa,
+            p_miss=() if development else p_miss,
+            max_p_fa=max_p_fa,
+            compared=list(trials) if calibration is None else of_ratios,
+            intervals=intervals,
+        )
     cautions, is_apart = list(result.cautions), options.cluster is None
     cautions += shared_in_table(open_table(paths[0]), tables[0].unread) if intervals and is_apart else []
+    for name, scores in result.models.items() if intervals else ():
+        way = "without --lower-is-target" if options.lower_is_target else "--lower-is-target"
+        cautions += reversed_scores(scores.intervals.get("area_under_roc"), way, "" if len(names) == 1 else f"{name}: ")
     return replace(result, read=[table.read for table in [*tables, *others]], cautions=cautions)
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import mpcs_torch.plots as plots
+from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.detector_scores import EQUAL_ERROR, INTERPOLATED, DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES
@@ -12,8 +13,6 @@ from mpcs_torch.report.harm import MAX_SENTENCES
 from mpcs_torch.report.render import Drawing, draw, drawn_models, last_sections, named, part, write_page
 from mpcs_torch.tables import in_percent
 
-REVERSED = "the area under the ROC is below 1/2: scores may be reversed (targets must score higher)."
-
 
 def write_detection_report(result: Result[DetectorScores], path: Path, *, command: str = "") -> None:
     """Write an HTML page about detectors: metrics, comparisons, groups, curves, and the ``command`` that writes it."""
@@ -22,7 +21,7 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
     about = {name: f", {name}" if len(names) > 1 else "" for name in names if len(names) <= 4}
     facts = {f"equal error rate{end}": rates[name] for name, end in about.items()}
     det, *drawings = _drawings(result)
-    is_reversed = [f"{name}: {REVERSED}" for name, each in result.models.items() if each.summary.area.item() < 0.5]
+    cautions = [printable(f"{warning}.") for warning in result.warnings()]
     compared = summarize_comparisons(sorted(result.comparisons, key=lambda row: row.measure != INTERPOLATED.title))
     rate_sentences = [_sentence(name, scores) for name, scores in result.models.items() if len(names) <= MAX_SENTENCES]
     details = [
@@ -33,7 +32,7 @@ def write_detection_report(result: Result[DetectorScores], path: Path, *, comman
         path,
         f"Detection scores of {title}",
         [*compared[:1], *rate_sentences],
-        [part("cautions", is_reversed), part("facts", result.first.sizes() | facts)],
+        [part("cautions", cautions), part("facts", result.first.sizes() | facts)],
         [
             part("section", "Misses against false alarms", part("figures", [det])),
             *last_sections(result, "trials of detectors", compared[1:], details, command),

@@ -35,12 +35,13 @@ def test_json_and_the_report_of_likelihood_ratios(
 
 
 def test_a_warning_of_reversed_scores_is_printed_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "s.txt").write_text("0 1\n1 0\n0.5 1\n2 0\n" * 3)
+    (tmp_path / "s.txt").write_text("0 1\n1 0\n0.5 1\n2 0\n" * 8)
     assert run("detect", tmp_path / "s.txt", "--html", tmp_path / "r.html") == 0
-    assert capsys.readouterr().err.count("the area under the ROC is 0, below 1/2") == 1
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count("E6: the area under the ROC is below one half") == 1
     told = Page(tmp_path / "r.html").text
     assert "min_cost[p=0.5]" in told
-    assert "scores may be reversed" in told
+    assert "--lower-is-target" in told
     assert f"mpcs detect {tmp_path / 's.txt'}" in told
 
 
