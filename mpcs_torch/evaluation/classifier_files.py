@@ -1,5 +1,6 @@
 """Evaluate files with the predictions of one or several classifiers."""
 
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -13,13 +14,14 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.cautions import shared_by_rows
+from mpcs_torch.evaluation.cautions import reversed_scores, shared_by_rows
 from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
+from mpcs_torch.evaluation.files.facts import number_or_text
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
-from mpcs_torch.evaluation.files.open_columns import number_or_text
+from mpcs_torch.evaluation.files.models import split_models
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, file_names, naming_file
 from mpcs_torch.evaluation.files.tables import shared_ids, to_number
@@ -69,18 +71,29 @@ def open_models(
     If any file has predicted labels instead of scores, the models are compared by their decisions: in a file of scores,
     the class with the highest score is the decision. Groups and clusters are read only from the first file. A
     ``concern`` states the classes in index order, and the sets of classes that may be decided. Without a concern, the
-    classes are those of the first file that names them.
+    classes are those of the first file that names them. If ``reading`` names several models, they are those of the only
+    file (see `tables_of_models`).
     """
     if reading.missing == "drop" and len(paths) > 1:
         raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
+    if len(reading.models) > 1 and len(paths) > 1:
+        raise PredictionsError(paths[1], "--models names models of one file, but there are several")
     numbers = None if concern is None else decision_numbers(concern.classes, concern.answers)
     is_in_order = len(paths) > 1 and reading.id_column is None
     ids = shared_ids([open_table(path) for path in paths]) if is_in_order else []  # these must be equal in all files
-    several = [reading, *[reading.alone()] * (len(paths) - 1)]
     known: dict[str, Any] = {"decisions": numbers, "texts": [*reading.columns, *ids]}
+    if len(reading.models) > 1:
+        split = split_models(open_table(paths[0]), reading)
+        names = list(reading.models)
+    else:
+        split = [(open_table(path), reading) for path in paths]
+        names = file_names(paths)
+    sources = [split[0], *((table, options.alone()) for table, options in split[1:])]
 
     def opened(classes: Sequence[str] | None) -> list[Predictions]:
-        return [Predictions(*each, class_names=classes, **known) for each in zip(paths, several, strict=True)]
+        return [
+            Predictions(table.path, options, class_names=classes, table=table, **known) for table, options in sources
+        ]
 
     models = opened(None if concern is None else concern.classes)
     if any(each.class_names != models[0].class_names for each in models):
@@ -90,7 +103,7 @@ def open_models(
         models = opened([*named, *scored, every][0])
     for each in models:
         each.decides = any(other.decides for other in models)
-    return dict(zip(file_names(paths), models, strict=True))
+    return dict(zip(names, models, strict=True))
 
 
 def score_models(
@@ -160,6 +173,11 @@ def score_models(
     if intervals and not is_alone and not (result.comparisons or result.without):
         notes.append("None of the metrics is one that models are compared by.")
     cautions = [*result.cautions, *(shared_by_rows(first) if intervals else [])]
+    for name, each in opened.items():
+        if each.roles.form == "positive":
+            turned = shlex.join(["--classes", ",".join(names[::-1])])
+            area = result.models[name].intervals.get("auroc")
+            cautions += reversed_scores(area, turned, "" if is_alone else f"{name}: ")
     models = {name: replace(result.models[name], file_notes=each.notes) for name, each in opened.items()}
     read = [each.how() for each in opened.values()]
     result = replace(result, has_open_weights=reading.weight is not None)

@@ -15,8 +15,8 @@ from mpcs_torch.evaluation.chosen import MetricInputs, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.classifier_values import scores_of
 from mpcs_torch.evaluation.evaluation import INDEPENDENT, MODEL
+from mpcs_torch.evaluation.files.facts import SEPARATOR
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.open_columns import SEPARATOR
 from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.evaluation.files.tables import listed, to_number, to_text
 from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, plain

@@ -16,9 +16,9 @@ from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.open_columns import named_labels
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, naming_file
+from mpcs_torch.evaluation.files.roles import named_labels
 from mpcs_torch.evaluation.files.tables import ReadColumns
 from mpcs_torch.evaluation.files.words import LABELS, WRITTEN, named_as
 from mpcs_torch.evaluation.files.write import check_copy, copy_table

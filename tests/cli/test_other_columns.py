@@ -36,7 +36,7 @@ def test_calibrating_and_deciding_take_the_options_of_scoring(
     ):
         if command[1] != "apply":
             assert run(*command) == 2, command
-            assert "truth, label: choose by --label-column truth" in one_line(capsys.readouterr().err)
+            assert "--label-column truth" in one_line(capsys.readouterr().err)
         assert run(*command, *OPTIONS) == 0, command
         assert capsys.readouterr().out.splitlines()[0].startswith(READ), command
     for name, added in (("out", ""), ("decisions", ",decision,risk,cost,reason,best")):

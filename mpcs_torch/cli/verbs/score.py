@@ -11,7 +11,7 @@ from mpcs_torch.cli import options
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores, row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
-COUNTED = ("by", "cluster", "crossed", "weight", "frequency", "prevalence", "cost_columns", *options.OF_UNITS)
+COUNTED = ("models", "by", "cluster", "crossed", "weight", "frequency", "prevalence", "cost_columns", *options.OF_UNITS)
 
 BETWEEN = re.compile(r",(?![^(]*\)|[^\[]*\])")
 """A pattern for the commas between metrics, that is, commas outside brackets."""

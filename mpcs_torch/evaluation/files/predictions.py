@@ -1,20 +1,26 @@
 """Read files of predictions: probabilities or decisions, with labels. Every value is checked."""
 
+import shlex
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_CLASSES
-from mpcs_torch.evaluation.files.classifier_roles import assign_roles, with_labels
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.files.choice import Measured, choose
+from mpcs_torch.evaluation.files.facts import Facts, nominal_sum, span
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.open_columns import label_numbers, nominal_sum, span
+from mpcs_torch.evaluation.files.joined_labels import with_labels
+from mpcs_torch.evaluation.files.models import split_models
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, to_text, way
+from mpcs_torch.evaluation.files.roles import label_numbers
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, to_text
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
 from mpcs_torch.functional.inputs.soft_labels import annotator_shares
@@ -33,12 +39,7 @@ def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> st
     ``whole`` is 1, or 100 for percentages. ``total`` (n, 1) has the row sums of ``scores`` (n, C). ``off`` (n,) is True
     for sums that differ from ``whole``. Rounding changes each score by at most half a unit of its last decimal.
     """
-    # A whole number divided by a power of ten is the same float as the decimal number that was read.
-    wide, units = scores.double(), ((decimals, 10.0**decimals) for decimals in range(2 if whole == 1 else 0, 7))
-    fits = (
-        decimals for decimals, unit in units if torch.equal(((wide * unit).round() / unit).to(scores.dtype), scores)
-    )
-    decimals = next(fits, None)
+    decimals = _decimals(scores, 2 if whole == 1 else 0)
     if decimals is None:
         return None
     half, sums, rows = 0.5 * 10.0**-decimals, total.squeeze(1)[off], scores[off]
@@ -49,6 +50,17 @@ def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> st
         return None
     rounded = f"The probabilities are rounded to {decimals} decimals: {len(sums)} rows sum to "
     return f"{rounded}{sums.min():.4g} to {sums.max():.4g}, and were divided by their sum."
+
+
+def _decimals(scores: Tensor, fewest: int) -> int | None:
+    """Return the number of decimals, from ``fewest`` to 6, to which ``scores`` are rounded; None if there are more."""
+    wide = scores.double()
+    for decimals in range(fewest, 7):
+        unit = 10.0**decimals
+        # A whole number divided by a power of ten is the same float as the decimal number that was read.
+        if torch.equal(((wide * unit).round() / unit).to(scores.dtype), scores):
+            return decimals
+    return None
 
 
 class PredictedRows(NamedTuple):
@@ -101,6 +113,7 @@ class Predictions:
         numbers: Further columns to read as numbers.
         decisions: The index of each possible decision, by name (see `decision_numbers`). Default: only the classes.
         table: The table of ``path``, if it is already open.
+        offers: Whether an error names options that were tried, which takes several readings of the file.
     """
 
     def __init__(
@@ -114,18 +127,24 @@ class Predictions:
         numbers: Sequence[str] = (),
         decisions: Mapping[str, int] | None = None,
         table: FileTable | None = None,
+        offers: bool = True,
     ) -> None:
         self.path, self.reading = local_path(path, "path"), reading or ReadOptions()
-        self.table = with_labels(table or open_table(self.path), self.reading)
-        self._needs_labels = needs_labels
-        self.notes, self._whole = list[str](), 1.0
-        """Sentences on changed values and left-out rows, once rows are read; and the sum of a row: 1 or 100."""
+        self._opened = table or open_table(self.path)
+        self.table = with_labels(self._opened, self.reading)
+        if len(self.reading.models) == 1:
+            [(self.table, self.reading)] = split_models(self.table, self.reading)
+        self._needs_labels, self._class_names, self._decision_names = needs_labels, class_names, decisions
+        self.notes, self._whole, self._beside = list[str](), 1.0, ""
+        """Sentences on changed values and left-out rows, once rows are read; the sum of a row, 1 or 100; and a phrase
+        on predicted labels that differ from the most probable classes."""
+        self._check_columns()
         wanted_texts, wanted_numbers = {*texts, *self.reading.columns}, {*numbers, *self.reading.numbers}
         self.texts = [name for name in self.table.names if name in wanted_texts]
         """The names of the columns that are read as text, besides labels and decisions."""
         self._numbers = [name for name in self.table.names if name in wanted_numbers]
-        known: dict[str, Any] = {"class_names": class_names, "texts": [*self.texts, *self._numbers]}
-        self.roles = assign_roles(self.table, self.reading, needs_labels=needs_labels, **known)
+        facts = Facts(self.table, self.reading, class_names, [*self.texts, *self._numbers])
+        self.roles = choose(facts, self._measured if offers else None, needs_labels=needs_labels)
         self._check_classes()
         self.class_names = list(self.roles.classes)
         self.decides = self.roles.form == "decisions"
@@ -136,6 +155,37 @@ class Predictions:
         self._truth = self._kind_of_truth() if self.roles.truth else ""
         if not self.decides and not self.reading.from_logits and self._truth in ("", "one-hot"):
             self._whole = self._first_sum() or 1.0
+
+    def _check_columns(self) -> None:
+        """Refuse options that name no column of the file, or one column for two uses."""
+        table, options = self.table, self.reading
+        table.check_columns([options.label_column] * (options.labels is None), "--label-column")
+        for option in ("decision_column", "id_column", "cluster", "crossed", "weight", "frequency", "unit"):
+            table.check_columns([getattr(options, option)], f"--{option.replace('_', '-')}")
+        table.check_columns(options.by, "--by")
+        table.check_columns(options.cost_columns, "--cost-columns")
+        label = table.label or options.label_column
+        for name in (label, options.decision_column):
+            if name is not None and name in options.columns:
+                problem = f"column {quoted(name)} cannot be labels and name groups or rows, too"
+                raise PredictionsError(table.path, problem)
+        if label is not None and label in (*options.score_columns, options.decision_column):
+            raise PredictionsError(self.path, "cannot be labels and predictions, too", column=label)
+
+    def _measured(self, options: ReadOptions) -> Measured:
+        """Return what other ``options`` measure on all rows of the file, for an offer."""
+        several = split_models(self._opened, options) if len(options.models) > 1 else [(self._opened, options)]
+        names = options.models if len(several) > 1 else [""]
+        known: dict[str, Any] = {"class_names": self._class_names, "decisions": self._decision_names}
+        accuracies, rows, classes = dict[str, float](), 0, list[str]()
+        for model, (table, each) in zip(names, several, strict=True):
+            read = Predictions(self.path, each, needs_labels=self._needs_labels, offers=False, table=table, **known)
+            found = read.rows()
+            decided = found.scores if read.decides else highest_class(found.scores)[1].unsqueeze(1)
+            target = found.target if found.target.ndim == 1 else found.target.argmax(dim=1)
+            accuracies[model] = (decided.squeeze(1) == target).double().mean().item()
+            rows, classes = len(found.scores), read.class_names
+        return Measured(accuracies, rows, classes)
 
     @cached_property
     def refers(self) -> bool:
@@ -155,7 +205,7 @@ class Predictions:
         counted += f"; costs of deciding {self._costs_in_words()}" if self.reading.cost_columns else ""
         best = "; their most probable classes" if self.decides and self.roles.form != "decisions" else ""
         roles = self.roles.in_words(has_shares=self.has_shares)
-        return f"{self.path.name}{dialect}: {roles}{percent}{votes}{counted}{place}{best}"
+        return f"{self.path.name}{dialect}: {roles}{percent}{votes}{counted}{place}{best}{self._beside}"
 
     def _costs_in_words(self) -> str:
         columns, classes = self.reading.cost_columns, self.class_names
@@ -206,7 +256,8 @@ class Predictions:
         if self.reading.from_logits and not self.decides:
             self._warn_of_probabilities()
         numbers = [*([] if is_decided else roles.scores), *roles.truth, *self._numbers]
-        texts = [*self.texts, *labels, *(roles.scores if is_decided else ())]
+        beside = [] if roles.decided is None or not self._needs_labels else [roles.decided]
+        texts = [*self.texts, *labels, *(roles.scores if is_decided else beside)]
         read = self.table.read([*numbers, *texts], numbers={*numbers} - {*texts})
         target = self._target(read)
         scores = self._decided(read) if is_decided else self._matrix(read)
@@ -216,11 +267,36 @@ class Predictions:
         if not len(scores):
             raise PredictionsError(self.path, "has no rows")
         probs, target = (scores, target) if is_decided else self._checked(scores, target, read)
+        self._note_impossible(scores, probs, target)
         if dropped := int((~kept).sum()):
             without = f"{'1 row' if dropped == 1 else f'{dropped} rows'} without a label, a score, a cluster or a unit"
             self.notes.append(f"{without} left out: values are those of the others.")
+        if beside and not is_decided:
+            self._compare(probs, read, beside[0])
         others = {name: read.columns[name] for name in (*self.texts, *self._numbers)}
         return scores, PredictedRows(kept.nonzero().squeeze(1) + 1, probs, target, read._replace(columns=others))
+
+    def _note_impossible(self, scores: Tensor, probs: Tensor, target: Tensor) -> None:
+        """Note in how many rows the label has the probability 0, which makes the cross entropy infinite."""
+        if self.decides or target.ndim != 1 or (target == NO_LABEL).any():
+            return
+        number = int((probs.gather(1, target.unsqueeze(1)) == 0).sum())
+        decimals = None if self.reading.from_logits else _decimals(scores, 0)
+        if number:
+            rounded = "" if not decimals else f", in a file with {decimals} decimals"
+            self.notes.append(f"The label has the probability 0 in {number} of {len(target)} rows{rounded}.")
+
+    def _compare(self, probs: Tensor, read: ReadColumns, beside: str) -> None:
+        """Note in how many rows the predicted labels in the column ``beside`` are not the most probable classes."""
+        number, most = label_numbers(self.roles), highest_class(probs)[1]
+        encoded = read.single(beside).dictionary_encode(null_encoding="encode")
+        numbers = [number(value) for value in encoded.dictionary.to_pylist()]
+        numbers = [-1 if each is None else each for each in numbers]
+        decided = torch.tensor(numbers)[torch.from_numpy(np.from_dlpack(encoded.indices).astype(np.int64))]
+        if differing := int((decided != most).sum()):
+            rows = f"{differing} of {len(most)} rows"
+            way = f"--decision-column {shlex.quote(beside)} measures it"
+            self._beside = f"; {quoted(beside)} is not the most probable class in {rows} ({way})"
 
     def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
         """Return a mask (n,): all rows; if `missing` is "drop", those with score, cluster, unit and needed label."""
@@ -266,9 +342,6 @@ class Predictions:
             return torch.empty(read.rows, 0)
         known = listed(roles.called or classes)
         rule = f"must be a class, one of {known} (--label-column and --score-columns name other columns)"
-        if roles.form == "columns" and [*classes] == [*map(str, range(1, len(classes) + 1))]:
-            shifted = way("--classes", [*map(str, range(len(classes)))])
-            rule += f"; if the first column is class 0, pass {way('--score-columns', roles.scores)} {shifted}"
         return self._codes(read, roles.label, label_numbers(roles), rule, may_lack=not self._needs_labels)
 
     def _codes(

@@ -1,5 +1,8 @@
 """Options for reading a file, and errors that name the file, row and column. All commands share these."""
 
+import csv
+import io
+import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,6 +53,8 @@ class ReadOptions(NamedTuple):
     """Columns with the cost of deciding for each class, in class order; or one column of lists."""
     missing: Missing = "error"
     """The treatment of rows without a label or score: "error" raises, "drop" leaves them out and counts them."""
+    models: Sequence[str] = ()
+    """The names of models that one file has side by side, in the names of columns, or below each other."""
     from_logits: bool = False
     """Whether scores are logits, not probabilities."""
     target_label: str | None = None
@@ -83,10 +88,31 @@ class ReadOptions(NamedTuple):
 
     def in_words(self) -> list[str]:
         """Return the options that choose columns and rows as command-line arguments."""
-        given = {"--label-column": self.label_column, "--decision-column": self.decision_column}
-        given |= {"--score-columns": ",".join(self.score_columns), "--classes": ",".join(self.classes)}
-        words = [word for name, value in given.items() if value for word in (name, value)]
-        return [*words, *(["--missing", "drop"] if self.missing == "drop" else []), *(["--logits"] * self.from_logits)]
+        values = {
+            "--label-column": self.label_column or "",
+            "--score-columns": _joined(self.score_columns),
+            "--decision-column": self.decision_column or "",
+            "--classes": _joined(self.classes),
+            "--models": _joined(self.models),
+            "--missing": "drop" if self.missing == "drop" else "",
+        }
+        words = list[str]()
+        for name, value in values.items():
+            if value:
+                words += [f"{name}={value}"] if value.startswith("-") else [name, value]
+        return [*words, *(["--logits"] if self.from_logits else [])]
+
+    def words_beyond(self, given: "ReadOptions") -> str:
+        """Return the options that choose columns and rows, without those ``given``, as typed in a shell."""
+        changed = {name: value for name, value in self._asdict().items() if value != getattr(given, name)}
+        return shlex.join(ReadOptions(**changed).in_words())
+
+
+def _joined(values: Sequence[str]) -> str:
+    """Join values by commas; a value with a comma or a quote is quoted, as in csv files."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(values)
+    return text.getvalue() if values else ""
 
 
 class PredictionsError(MpcsError, ValueError):

@@ -1,5 +1,6 @@
 """Read the trials of a detector: scores, with labels (target or non-target) from the same or another file."""
 
+import shlex
 from collections.abc import Collection, Sequence
 from itertools import chain, combinations, product
 from pathlib import Path
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import printable, quoted, shown
+from mpcs_torch.evaluation.files.facts import Facts, label_text, named_class
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
-from mpcs_torch.evaluation.files.open_columns import OpenColumns, label_text
 from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, RowIds, choices, listed
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, RowIds, choices, listed, to_number
 from mpcs_torch.evaluation.files.words import DECISIONS, IDS, LABELS, POSITIVE, named_as, plain, target_or_not
 from mpcs_torch.functional.detection.errors import missing_kind
 from mpcs_torch.functional.inputs.groups import Groups
@@ -55,8 +56,7 @@ def find_roles(
     groups = {name: column_named(table, name, "--by") for name in options.by}
     for name, option in ((options.cluster, "--cluster"), (options.unit, "--unit")):
         groups |= {} if name is None else {name: column_named(table, name, option)}
-    columns = OpenColumns(table, options, None)
-    columns.exclude([*groups.values()])
+    columns = Facts(table, options, None, [*groups.values()])
     if len(options.score_columns) > 1:
         raise columns.error(f"one column has the scores, not {len(options.score_columns)}: --score-column")
     given = [column_named(table, name, "--score-column") for name in options.score_columns]
@@ -96,8 +96,8 @@ def _is_label(texts: Collection[str]) -> bool:
     return bool(texts) and None not in map(target_or_not, texts) and not {"0", "-1"} <= {*texts}
 
 
-def _possible_labels(columns: OpenColumns, *, has_score: bool) -> list[str]:
-    texts, target = {name: columns.texts(name) for name in columns.open}, columns.options.target_label
+def _possible_labels(columns: Facts, *, has_score: bool) -> list[str]:
+    texts, target = {name: columns.texts(name) for name in columns.free}, columns.options.target_label
     known = {
         name for name in texts if (_is_label(texts[name]) if target is None else label_text(target) in texts[name])
     }
@@ -105,23 +105,23 @@ def _possible_labels(columns: OpenColumns, *, has_score: bool) -> list[str]:
     two_words = {
         name for name in pairs if all(text.isalpha() or (len(text) == 1 and text.isdecimal()) for text in texts[name])
     }
-    named, other = named_as(columns.open, LABELS), POSITIVE | DECISIONS | IDS
+    named, other = named_as(columns.free, LABELS), POSITIVE | DECISIONS | IDS
     if named:
         return [name for name in named if name in known | two_words] or named
-    free = [name for name in columns.open if plain(name) not in other]
+    free = [name for name in columns.free if plain(name) not in other]
     labels = [name for name in free if name in known]
-    if not labels or not has_score or target is not None or columns.by_kind("text", among=labels):
+    if not labels or not has_score or target is not None or columns.by_kind(labels, "text"):
         return labels
     return [name for name in free if name in known | two_words]
 
 
-def _possible_scores(columns: OpenColumns) -> list[str]:
+def _possible_scores(columns: Facts) -> list[str]:
     numeric, fractions, other = (
-        columns.by_kind("whole", "number"),
-        {*columns.by_kind("number")},
+        columns.by_kind(columns.free, "whole", "number"),
+        {*columns.by_kind(columns.free, "number")},
         LABELS | IDS | DECISIONS,
     )
-    texts = {name: columns.texts(name) for name in columns.open}
+    texts = {name: columns.texts(name) for name in columns.free}
     if not columns.table.has_names:
         ids = [
             name for name in numeric if len(texts[name]) == len(columns.values[name]) and "-" not in str(texts[name])
@@ -129,19 +129,19 @@ def _possible_scores(columns: OpenColumns) -> list[str]:
         others = {*ids, *(name for name in numeric if _is_label(texts[name]))}
         return [name for name in numeric if name in fractions or name not in others] if fractions else numeric
     numbers = {*numeric}
-    named = [name for name in named_as(columns.open, POSITIVE) if name in numbers or plain(name) not in DECISIONS]
+    named = [name for name in named_as(columns.free, POSITIVE) if name in numbers or plain(name) not in DECISIONS]
     scores = [name for name in named if not _is_label(texts[name]) or plain(name) not in DECISIONS]
     unnamed = [name for name in numeric if plain(name) in POSITIVE or plain(name) not in other]
     return [name for name in scores if name in numbers] or scores or unnamed
 
 
-def _no_reading(columns: OpenColumns, *, is_score: bool) -> str:
+def _no_reading(columns: Facts, *, is_score: bool) -> str:
     if columns.table.dialect == MATRIX:
         return "contains no labels: give a Key, or a list of trials, with --labels FILE"
     has = columns.table.it_has()
     if is_score:
         return f"has no column of scores by name or content: name it with --score-column; {has}"
-    both = [(name, list(dict.fromkeys(columns.values[name]))) for name in columns.by_kind("text")[::-1]]
+    both = [(name, list(dict.fromkeys(columns.values[name]))) for name in columns.by_kind(columns.free, "text")[::-1]]
     name, words = next((each for each in both if len(each[1]) == 2), ("", []))
     ways = choices("--target-label", words)
     example = f" ({names_shown(name)} has {listed(words)}: {ways})" if words else ""
@@ -293,11 +293,15 @@ class TrialColumns(NamedTuple):
         labels = list(dict.fromkeys(text for text in texts if text))
         kinds = {text: target_or_not(text) if target is None else int(text == label_text(target)) for text in labels}
         unknown = [text for text, kind in kinds.items() if kind is None]
+        named = [labels[place] for place in named_class(self.roles.score, labels)]
         problem, row = "", None
         if target is not None and 1 not in kinds.values():
             problem = f"has no label {quoted(target)} of --target-label, but {listed(labels)}"
         elif target is None and {"0", "-1"} <= {*labels}:
             problem = "has the labels 0 and -1: name that of targets with --target-label"
+        elif target is None and named and kinds[named[0]] == 0 and to_number(named[0]) is None:
+            way = f"--target-label {shlex.quote(named[0])} makes it the target"
+            problem = f"has no target {quoted(named[0])}, but {quoted(self.roles.score)} is named after it: {way}"
         elif unknown and len(labels) <= 2:
             problem = f"has the labels {listed(labels)}: {choices('--target-label', labels)}"
         elif unknown:
@@ -308,7 +312,9 @@ class TrialColumns(NamedTuple):
         if problem:
             raise PredictionsError(path, problem, row=row, column=column)
         words = [text for text in labels if kinds[text]] or [f"not {text}" for text in labels]
-        meaning = f"{listed(words)} = target" + ", all others are non-targets" * (target is not None)
+        others = [text for text in labels if not kinds[text]]
+        pooled = f", {listed(others)} are non-targets together" if len(others) > 1 else ""
+        meaning = f"{listed(words)} = target{pooled or ', all others are non-targets' * (target is not None)}"
         return np.array([kinds.get(text, -1) for text in texts], dtype=np.int8)[codes], meaning
 
     def is_gap(self, column: str) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ def _words(text: str) -> frozenset[str]:
 LABELS = _words(
     "target targets label labels ytrue true truelabel trueclass truth groundtruth gt gold goldlabel goldlabels actual "
     "actualclass actuallabel y class classlabel classid labelid targetlabel reference referencelabel expected "
-    "expectedlabel annotation annotated obs observed istarget key"
+    "expectedlabel annotation annotated obs observed istarget key ytest yval yvalid"
 )
 """The usual names of a column of labels."""
 DECISIONS = _words(
@@ -34,20 +34,30 @@ IDS = _words(
     "id ids index idx rowid sampleid imageid imgid uid uuid guid filename file files path image img name utt utterance "
     "uttid trial trialid segment segmentid uniqueid"
 )
-IDLE = _words("binary multi multiclass column col value name idx index num int str encoded code")
+IDLE = _words("binary multi multiclass column col value name idx index num numeric int str encoded code")
 """Words in the name of a column that do not tell its meaning, such as ``col``."""
 NO_PROBABILITY = _words(
     "confidence conf max maximum top best uncertainty loss entropy margin distance dist error similarity cosine llr"
 )
 """Words in the names of columns whose numbers are not probabilities of a class."""
-DENIALS = _words("non not no neg negative false normal healthy control absent benign clean background other")
-"""Words in the names of columns that may have the probability of the negative class."""
-MISSING = _words("na nan n/a null none nil - . #n/a <na>")
+TRUE = _words("true actual gold gt ground truth observed expected reference label class target")
+"""Words that may stand beside a name such as ``genre`` in that of the labels, as in ``true_genre``."""
+PREDICTED = _words(
+    "predicted pred preds prediction predictions decision prob probs proba probability p score scores conf confidence "
+    "logit logits llr output"
+)
+"""Words that may stand beside such a name in that of predicted labels or scores, as in ``predicted_genre``."""
+MODELS = _words("model models method classifier algorithm system setting config configuration experiment architecture")
+"""The usual names of a column that says which model made the prediction of a row."""
+MISSING = _words("na nan n/a null none nil - . #n/a <na> ? 1:?")
 """Words that mean a missing value, unless a class has this name."""
 CLASS_NAMES = _words("classes classnames labelnames labelsnames targetnames names")
 """The usual names of an array of class names."""
 TRUTH = _words("target true truth label gt gold votes vote annotators annotator ytrue groundtruth soft")
 """The usual prefixes of columns of soft labels: for each class, a degree of truth or a number of votes."""
+POSITIVE_CLASS = _words("1 +1 positive pos yes y true t target")
+NEGATIVE_CLASS = _words("0 -1 negative neg no n false f nontarget non-target")
+"""The labels whose probability a single score has (`POSITIVE_CLASS`), and the labels of the other class."""
 TARGETS = _words("1 +1 target tgt bonafide bona-fide genuine real live positive pos yes true t client mated same match")
 NONTARGETS = _words(
     "0 -1 nontarget non-target nontgt spoof impostor imposter fake attack dead negative neg no false f nonmated "
@@ -81,9 +91,27 @@ def is_column_name(name: str) -> bool:
     return plain(name) in LABELS | DECISIONS | POSITIVE | IDS
 
 
+def is_label(name: str) -> bool:
+    """Return whether ``name`` is usual for a column of labels, as ``target`` or ``gt_label``."""
+    return plain(name) in LABELS or (len(split_words(name)) > 1 and not stem(name, TRUE))
+
+
 def named_as(names: Sequence[str], words: frozenset[str]) -> list[str]:
     """Return the names whose `plain` form is among ``words``."""
     return [name for name in names if plain(name) in words]
+
+
+def stem(name: str, words: frozenset[str] = frozenset()) -> tuple[str, ...]:
+    """Return the words of ``name`` in lower case, without those in ``words`` and in `IDLE`."""
+    return tuple(word for word in split_words(name) if word not in words and word not in IDLE)
+
+
+def is_positive(value: str) -> bool | None:
+    """Return True for a label in `POSITIVE_CLASS`, False for one in `NEGATIVE_CLASS`, else None."""
+    text = value.strip().lower()
+    if text in POSITIVE_CLASS:
+        return True
+    return False if text in NEGATIVE_CLASS else None
 
 
 def target_or_not(value: Any) -> int | None:

@@ -11,7 +11,9 @@ import pytest
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
+from mpcs_torch.evaluation.files.choice import UnclearFileError
 from mpcs_torch.evaluation.files.predictions import Predictions
+from mpcs_torch.evaluation.files.problems import Code
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 
@@ -29,9 +31,40 @@ def lines(*records: Any) -> str:
 
 
 CONCERN = ConcernSpec(["red", "yellow", "green"])
-FROM_1 = "is never 0 and never 3, so the first class may be 0 or 1: choose by --classes 0,1,2 or --classes 1,2,3"
 SOLUTION = "id,target,Usage\n1,1,Public\n2,0,Private\n3,1,Public\n"
 READ: dict[str, tuple[str, dict[str, Any], float]] = {
+    "p.csv: names of scikit-learn": ("y_test,y_pred\n1,1\n0,1\n0,0\n", {}, 0.667),
+    "p.csv: question marks": ("label,prediction\na,a\n?,b\nb,b\nb,a\n", {"missing": "drop"}, 0.667),
+    "p.arff: predictions of OpenML": (
+        "% made up\n@RELATION p\n@ATTRIBUTE row_id NUMERIC\n@attribute 'confidence.a' numeric\n"
+        "@ATTRIBUTE confidence.b NUMERIC\n@ATTRIBUTE prediction {a, b}\n@ATTRIBUTE correct {a, b}\n\n@DATA\n"
+        "0,0.7,0.3,a,a\n1,0.6,0.4,a,b\n2,0.1,0.9,b,b\n",
+        {},
+        0.667,
+    ),
+    "p.csv: predictions of Weka": (
+        "inst#,actual,predicted,error,distribution\n1,2:b,2:b,,0.2,*0.8\n2,1:a,2:b,+,0.4,*0.6\n3,1:a,1:a,,*1,0\n",
+        {},
+        0.667,
+    ),
+    "p.json: lists of one label": (
+        json.dumps([{"pred_scores": [0.7, 0.3], "gt_label": [0]}, {"pred_scores": [0.6, 0.4], "gt_label": [1]}]),
+        {},
+        0.5,
+    ),
+    "p.jsonl: log likelihoods of choices": (
+        lines(
+            {"target": 0, "acc": 1.0, "filtered_resps": [[-0.5, True], [-1.5, False]]},
+            {"target": 1, "acc": 0.0, "filtered_resps": [[-0.7, False], [-0.9, False]]},
+        ),
+        {"score_columns": ["filtered_resps"], "from_logits": True},
+        0.5,
+    ),
+    "p.csv: ids of other names": (
+        "image_id,cat,dog\n7,.9,.1\n8,.2,.8\n",
+        {"labels": "id,diagnosis\n8,dog\n7,dog\n"},
+        0.5,
+    ),
     "p.csv: P(no)": ("y_true,prob_no\nyes,.1\nno,.8\nno,.9\n", {}, 1.0),
     "p.csv: prob_0": ("y,prob_0\n1,.1\n0,.8\n0,.9\n", {}, 1.0),
     "p.csv: p0": ("y,p_0\n1,.1\n0,.8\n0,.9\n", {}, 1.0),
@@ -124,145 +157,172 @@ def test_a_file_is_read_as_it_is_meant(name: str, tmp_path: Path) -> None:
     assert accuracy(path, **options) == expected
 
 
-REFUSED: dict[str, tuple[str, str, dict[str, Any], float]] = {
-    "a word for the negative class": (
-        "label,p_healthy\n1,.2\n0,.9\n",
-        "choose by --classes 0,1 or --classes 1,0, whose last class it is",
-        {"classes": ["1", "0"]},
-        1.0,
-    ),
-    "labels in another form": ("y_true,y_pred\nTrue,1\nFalse,0\n", "none is a label: write them alike", {}, -1),
-    "labels that differ in case": (
-        "label,pred\nCat,cat\ncat,cat\nDog,Dog\n",
-        "has Cat, cat, which differ in case alone: write them alike, or, if all are classes, --classes Cat,Dog,cat",
-        {"classes": ["Cat", "cat", "Dog"]},
-        0.667,
-    ),
-    "a code beside two classes": (
-        "id,label,prob\n1,1,.2\n2,2,.8\n3,9,.5\n4,2,.3\n",
-        "row 3, column label: is '9' in 1 of 4 rows, the rarest of 3 labels, but one score 'prob' tells two",
-        {},
-        -1,
-    ),
-    "percentages that no name tells": (
-        "label,prob\n0,2.6\n1,98\n1,40\n0,12\n",
-        "row 1, column prob: must be a probability (--logits reads logits; divide percentages by 100), but is 2.6",
-        {},
-        -1,
-    ),
-    "one label": ("label,prob\nyes,.9\nyes,.4\n", "--classes yes,NAME makes", {"classes": ["no", "yes"]}, 0.5),
-    "the confidence of a predicted label": (
-        "gold,prob a\na,.9\na,.8\nb,.7\nb,.6\n",
-        "has no score below 0.5, so 'gold' may be the predicted label",
-        {"classes": ["b", "a"], "score_columns": ["prob a"]},
-        0.5,
-    ),
-    "a gap that may be a class": (
-        "y_true,y_pred\ncat,cat\nNA,dog\n",
-        "column y_true: has 'NA': --missing drop leaves such rows out, or, if it is a class, --classes NA,cat,dog",
-        {"classes": ["NA", "cat", "dog"]},
-        0.5,
-    ),
-    "another form after row 100": (
-        "y_true,y_pred\n" + "1,1\n0,0\n" * 60 + "1,0.4\n",
-        "values of several kinds",
-        {},
-        -1,
-    ),
-    "the score of the predicted label": (
-        "gold,answer,probability\n" + "yes,yes,.9\nno,no,.99\nno,yes,.45\nno,no,.3\n" * 3,
-        "--decision-column answer measures it",
-        {"decision_column": "answer"},
-        0.75,
-    ),
+REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
+    "labels in another form": ("y_true,y_pred\nTrue,1\nFalse,0\n", "disjoint", {}, []),
+    "labels that differ in case": ("label,pred\nCat,cat\ncat,cat\nDog,Dog\n", "cases", {}, [0.667]),
+    "a code beside two classes": ("id,label,prob\n1,1,.2\n2,2,.8\n3,9,.5\n4,2,.3\n", "many_labels", {}, []),
+    "one label": ("label,prob\nyes,.9\nyes,.4\n", "one_label", {}, []),
+    "the confidence of a predicted label": ("gold,prob a\na,.9\na,.8\nb,.7\nb,.6\n", "above_half", {}, [0.5]),
+    "a gap that may be a class": ("y_true,y_pred\ncat,cat\nNA,dog\n", "label_gap", {}, [1.0, 0.5]),
+    "another form after row 100": ("y_true,y_pred\n" + "1,1\n0,0\n" * 60 + "1,0.4\n", "kinds", {}, []),
     "two families": (
-        "label,rf_a,rf_b,svm_a,svm_b\na,.7,.3,.6,.4\nb,.2,.8,.3,.7\n",
-        "--score-columns rf_a,rf_b or --score-columns svm_a,svm_b",
-        {"score_columns": ["rf_a", "rf_b"]},
-        1.0,
+        "label,rf_a,rf_b,svm_a,svm_b\na,.7,.3,.6,.4\nb,.2,.8,.7,.3\n",
+        "several",
+        {},
+        [1.0, 0.5, 1.0, 0.5],
     ),
-    "what always is the best class": (
-        "winner,cat,dog\n" + "cat,.7,.3\ndog,.2,.8\n" * 5,
-        "--label-column winner takes it for the labels",
-        {"label_column": "winner"},
-        1.0,
-    ),
-    "numbers of classes with names": (
-        "label,mild,severe\n0,.7,.3\n1,.2,.8\n",
-        "--score-columns mild,severe names the columns in the order of their classes",
-        {"score_columns": ["mild", "severe"]},
-        1.0,
-    ),
-    "the confidence of a label": ("label,confidence\n1,.9\n0,.8\n", "name them by --score-columns", {}, -1),
-    "distances": ("label,distance_cat,distance_dog\ncat,.1,.9\ndog,.8,.2\n", "name them by --score-columns", {}, -1),
-    "a file of labels without known names": (
-        "id,target\n1,.9\n2,.2\n3,.4\n",
-        "labels.csv: has no column of labels that is known by its name; it has id, target_label_2, why: --label-column",
-        {"labels": "id,target_label_2,why\n1,1,b\n2,0,d\n3,1,f\n", "label_column": "target_label_2", "by": ["why"]},
-        0.667,
-    ),
-    "unknown scores beside a file of labels": (
-        "id,x\n1,.9\n2,.2\n3,.4\n",
-        "p.csv: has no columns of scores or predicted labels that are known by their names; it has id, x: name them by",
-        {"labels": SOLUTION, "score_columns": ["x"]},
-        0.667,
-    ),
+    "what always is the best class": ("winner,cat,dog\n" + "cat,.7,.3\ndog,.2,.8\n" * 5, "best_class", {}, [1.0]),
+    "numbers of classes with names": ("label,mild,severe\n0,.7,.3\n1,.2,.8\n", "which_number", {}, [0.0, 1.0]),
+    "the confidence of a label": ("label,confidence\n1,.9\n0,.8\n", "no_scores", {}, []),
+    "distances": ("label,distance_cat,distance_dog\ncat,.1,.9\ndog,.8,.2\n", "no_scores", {}, []),
+    "unknown scores beside a file of labels": ("id,x\n1,.9\n2,.2\n3,.4\n", "not_named", {"labels": SOLUTION}, [0.667]),
     "labels of two classes of three": (
         "red,yellow,green,label\n.7,.2,.1,1\n.2,.3,.5,2\n",
-        f"{FROM_1}, with --score-columns red,yellow,green",
-        {"concern": CONCERN, "classes": ["1", "2", "3"]},
-        0.5,
+        "first_number",
+        {"concern": CONCERN},
+        [0.5, 0.5],
     ),
     "labels of two classes of three, without a header": (
         "1,.7,.2,.1\n2,.2,.3,.5\n" * 5,
-        FROM_1,
-        {"concern": CONCERN, "classes": ["1", "2", "3"]},
-        0.5,
+        "first_number",
+        {"concern": CONCERN},
+        [0.5, 0.5],
     ),
     "labels of two classes of three, without a header or a concern": (
         "1,.7,.2,.1\n2,.2,.3,.5\n" * 5,
-        FROM_1,
-        {"classes": ["1", "2", "3"]},
-        0.5,
+        "first_number",
+        {},
+        [0.5, 0.5],
     ),
     "predicted labels of two classes of three": (
         "label,pred\n1,1\n2,1\n",
-        FROM_1,
-        {"concern": CONCERN, "classes": ["0", "1", "2"]},
-        0.5,
+        "first_number",
+        {"concern": CONCERN},
+        [0.5, 0.5],
     ),
-    "1 is yes": (
-        "yes,no,label\n.7,.3,1\n.2,.8,2\n",
-        "which class is 1? --score-columns yes,no names the columns in the order of their classes",
-        {"score_columns": ["yes", "no"]},
-        1.0,
-    ),
+    "1 is yes": ("yes,no,label\n.7,.3,1\n.2,.8,2\n", "which_number", {}, [0.0, 1.0]),
     "lists of the best classes": (
         "label,probs\n" + '0,"[.7,.2,.1]"\n1,"[.6,.3,.1]"\n2,"[.8,.1,.1]"\n' * 10,
-        "lists that always fall",
+        "falling",
         {},
-        -1,
+        [],
+    ),
+    "several columns of labels": (
+        "label,y_true,a,b\na,b,0.5,0.5\nb,b,0.4,0.6\n",
+        "several",
+        {},
+        [1.0, 0.5],
+    ),
+    "labels that no name tells": ("diagnosis,0,1\n0,0.5,0.5\n", "not_named", {}, [1.0]),
+    "two families of numbers": ("target,y1,y2,o1,o2\n1,0.2,0.8,0.5,0.5\n", "several", {}, [0.0, 1.0]),
+    "a score of either class": ("target,score\nred,0.2\nblue,0.9\n", "which_class", {}, [0.0, 1.0]),
+    "two columns of predicted labels": ("target,pred,y_pred\na,a,b\nb,a,b\n", "several", {}, [0.5, 0.5]),
+    "lists without names": ("target,probs\ncat,[0.1 0.9]\ndog,[0.8 0.2]\n", "which_order", {}, [0.0, 1.0]),
+    "lists without names of all classes": ("target,probs\ncat,[.1 .8 .1]\ndog,[.8 .1 .1]\n", "which_order", {}, []),
+    "labels from 1, columns from 0": (
+        "label,p0,p1,p2\n1,.7,.2,.1\n3,.1,.1,.8\n2,.3,.4,.3\n",
+        "by_place",
+        {},
+        [1.0],
+    ),
+    "logits": ("label,a,b\na,3.2,-1.1\nb,-.4,2.2\n", "sums", {}, [1.0]),
+    "a text among numbers": ("target,0,1\n0,0.5,0.5\n0,x,0.5\n", "no_number", {}, []),
+    "a confusion matrix": (",a,b\na,8,1\nb,2,9\n", "confusion", {}, []),
+    "groups that are labels": ("target,a,b\na,.7,.3\n", "both", {"by": ["target"]}, []),
+    "two models below each other": (
+        "model,label,prob\n" + "rf,1,.9\nrf,0,.2\nsvm,1,.9\nsvm,0,.6\n",
+        "stacked",
+        {},
+        [1.0, 0.5, 1.0],
+    ),
+    "rows of models with one score of either class": (
+        "model,truth,ai_score\n" + "m1,x,.9\nm1,y,.2\nm1,x,.8\nm2,x,.4\nm2,y,.2\nm2,x,.7\n",
+        "which_class",
+        {},
+        [0.0, 0.333, 1.0, 0.667],
+    ),
+    "one percentage in other words": (
+        "Befund;Wahrscheinlichkeit (%)\nkrank;97,5\ngesund;2,5\nkrank;40,0\ngesund;12,5\n",
+        "not_named",
+        {},
+        [0.75, 0.25],
+    ),
+    "a model whose name begins as another's": (
+        "label,deep_pred,deep_wide_pred\na,a,b\nb,b,b\n",
+        "several",
+        {},
+        [1.0, 0.5, 1.0, 0.5],
+    ),
+    "three models side by side": (
+        "y,lr_prob,rf_prob,svm_prob\n1,.9,.2,.6\n0,.3,.4,.8\n1,.8,.9,.1\n",
+        "several",
+        {},
+        [1.0, 0.667, 0.333, 1.0, 0.667, 0.333],
     ),
 }
-"""By what it is: the content, a part of the refusal, the options that it names, and the accuracy with them."""
+"""By what it is: the content, the code of the refusal, the options, and the accuracies that it offers."""
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_may_mean_two_things_is_refused_with_a_way(name: str, tmp_path: Path) -> None:
-    content, message, options, expected = REFUSED[name]
-    path = tmp_path / "p.csv"
+def test_what_may_mean_two_things_is_refused_with_ways_that_work(name: str, tmp_path: Path) -> None:
+    content, code, options, expected = REFUSED[name]
+    path, concern = tmp_path / "p.csv", options.pop("concern", None)
     path.write_text(content)
-    with pytest.raises(PredictionsError) as refused:
-        accuracy(path, **{name: options[name] for name in ("labels", "concern") if name in options})
-    assert message in str(refused.value)
-    if expected >= 0:
-        assert accuracy(path, **options) == expected
+    if "labels" in options:
+        (tmp_path / "labels.csv").write_text(options["labels"])
+        options["labels"] = tmp_path / "labels.csv"
+    with pytest.raises(UnclearFileError) as refused:
+        open_models([path], ReadOptions(**options), concern)
+    assert refused.value.problem.code == code
+    offers = refused.value.offers
+    measured = [value for offer in offers for value in offer.measured.accuracies.values()]
+    assert measured == pytest.approx(expected, abs=1e-3)
+    for offer in offers:
+        models = score_models(open_models([path], offer.options, concern), concern, intervals=False).models
+        values = [scores.values["accuracy"] for scores in models.values()]
+        assert values == pytest.approx([*offer.measured.accuracies.values()])
 
 
-def test_labels_with_ids_of_another_name_are_not_matched_by_their_order(tmp_path: Path) -> None:
+AS_ELSEWHERE: dict[str, tuple[str, float]] = {
+    "0 and 1 are not turned by a word": ("label,p_healthy\n1,.9\n0,.2\n", 1.0),
+    "predicted labels show whose probability it is": (
+        "gold,pred,score\nb,b,.1\na,a,.9\nb,a,.6\n",
+        0.667,
+    ),
+    "a score of the predicted label is none of a class": (
+        "gold,answer,probability\n" + "yes,yes,.9\nno,no,.99\nno,yes,.45\nno,no,.3\n" * 3,
+        0.75,
+    ),
+    "sigmoids beside predicted labels": ("label,pred,prob_a,prob_b\na,a,.9,.8\nb,a,.4,.3\n", 0.5),
+    "a name of labels of a known thing": ("died,prob_died,ward\n1,.9,2\n0,.3,1\n1,.2,3\n", 0.667),
+    "labels in another case": ("label,pred\nYes,yes\nNo,yes\n", 0.5),
+    "an id with letters and digits": ("case_id,label,pred\n96825da4,a,a\n87438725,b,a\n1e5,b,b\n", 0.667),
+    "true and predicted names": ("true_kind,predicted_group,predicted_kind\na,0,a\nb,1,a\n", 0.5),
+    "a class in brackets": ("Outcome,P (Outcome=No),P (Outcome=Yes)\nNo,.7,.3\nYes,.6,.4\n", 0.5),
+}
+"""By what it is: the content of a file that is read at once, and the accuracy."""
+
+
+@pytest.mark.parametrize("name", AS_ELSEWHERE)
+def test_names_and_values_together_tell_the_reading(name: str, tmp_path: Path) -> None:
+    content, expected = AS_ELSEWHERE[name]
+    (tmp_path / "p.csv").write_text(content)
+    assert accuracy(tmp_path / "p.csv") == expected
+
+
+def test_a_file_of_labels_names_its_column(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("id,target\n1,.9\n2,.2\n3,.4\n")
+    labels = "id,target_label_2,why\n1,1,b\n2,0,d\n3,1,f\n"
+    with pytest.raises(PredictionsError, match=r"labels\.csv: has no column of labels .* --label-column"):
+        accuracy(tmp_path / "p.csv", labels=labels)
+    assert accuracy(tmp_path / "p.csv", labels=labels, label_column="target_label_2", by=["why"]) == 0.667
+
+
+def test_labels_with_ids_of_another_name_are_matched_by_their_values(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("image,cat,dog\nx,.7,.3\ny,.2,.8\n")
+    assert accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nx,cat\n") == 1.0
     with pytest.raises(PredictionsError, match=r"has the ids file, and p\.csv image: name a column of both"):
-        accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nx,cat\n")
+        accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nz,cat\n")
 
 
 def test_labels_are_not_scored_against_themselves(tmp_path: Path) -> None:
@@ -284,8 +344,9 @@ def test_labels_of_arrays_count_from_1_where_one_is_the_number_of_classes(tmp_pa
     for labels, options in (([1, 0, 1], {}), ([2, 1, 2], {}), ([1, -1, 1], {"classes": ["-1", "1"]})):
         np.savez(tmp_path / "p.npz", probs=np.array([[0.1, 0.9], [0.8, 0.2], [0.6, 0.4]]), y=np.array(labels))
         assert accuracy(tmp_path / "p.npz", **options) == 0.667
-    with pytest.raises(PredictionsError, match=r"has the labels -1, 1, .*: choose by --classes=-1,1"):
+    with pytest.raises(UnclearFileError) as refused:
         accuracy(tmp_path / "p.npz")
+    assert [offer.words for offer in refused.value.offers] == ["--classes=-1,1"]
 
 
 def test_arrays_of_one_probability_and_of_labels_with_a_column_are_read(tmp_path: Path) -> None:
@@ -325,6 +386,37 @@ def test_names_of_classes_beside_arrays_are_taken(tmp_path: Path) -> None:
     np.savez(tmp_path / "p.npz", preds=probs, target=np.array(["dog", "cat", "dog"]), classes=np.array(["dog", "cat"]))
     assert Predictions(tmp_path / "p.npz").how() == 'p.npz: labels "target"; lists of scores "preds" = classes dog, cat'
     assert accuracy(tmp_path / "p.npz") == 0.667
+
+
+def test_what_stands_beside_scores_is_said(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("label,pred,a,b\na,b,1,0\nb,b,.4,.6\nb,b,1,0\n")
+    predictions = Predictions(tmp_path / "p.csv")
+    predictions.rows()
+    assert "'pred' is not the most probable class in 2 of 3 rows (--decision-column pred" in predictions.how()
+    assert predictions.notes == ["The label has the probability 0 in 1 of 3 rows, in a file with 1 decimals."]
+
+
+def test_columns_with_the_names_of_models_are_these_models(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("label,ours,baseline,half_prob\n1,1,0,.9\n0,1,0,.1\n")
+    options = ReadOptions(models=["ours", "baseline", "half"])
+    models = score_models(open_models([tmp_path / "p.csv"], options), None, intervals=False).models
+    assert [each.values["accuracy"] for each in models.values()] == [0.5, 0.5, 1.0]
+
+
+def test_files_that_are_only_pointers_say_how_to_get_them(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n")
+    with pytest.raises(PredictionsError, match="pointer of Git LFS, not the file itself: git lfs pull"):
+        Predictions(tmp_path / "p.csv")
+
+
+def test_scores_of_the_other_class_are_doubted(tmp_path: Path) -> None:
+    rows = [f"{row % 2},{(0.2 if row % 2 else 0.7) + row / 1000:.3f}" for row in range(60)]
+    (tmp_path / "p.csv").write_text("\n".join(["label,prob_dead", *rows]) + "\n")
+    warned = score_models(open_models([tmp_path / "p.csv"], ReadOptions()), None).warnings()
+    assert any("E6" in str(each) and "--classes 1,0" in str(each) for each in warned)
+    turned = score_models(open_models([tmp_path / "p.csv"], ReadOptions(classes=["1", "0"])), None)
+    assert turned.value("accuracy") == 1
+    assert not any("E6" in str(each) for each in turned.warnings())
 
 
 def test_trials_without_a_cluster_may_be_left_out(tmp_path: Path) -> None:

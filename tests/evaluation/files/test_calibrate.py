@@ -158,7 +158,7 @@ def test_columns_are_found_by_the_names_of_the_fit(tmp_path: Path) -> None:
 
 def test_other_classes_than_those_of_the_fit_are_refused(tmp_path: Path) -> None:
     other = write_predictions(tmp_path / "p.csv", LOGITS, None, ["a", "b", "c", "d"])
-    with pytest.raises(PredictionsError, match=r"has no columns of scores .*there is no column for red, yellow"):
+    with pytest.raises(PredictionsError, match=r"(?s)has no columns of scores .*there is no column for red, yellow"):
         open_to_calibrate(TEMPERATURE, other, ReadOptions())
     numbered = TEMPERATURE._replace(class_names=("0", "1"))
     with pytest.raises(PredictionsError, match="has scores for 4 classes, but 2 are expected"):

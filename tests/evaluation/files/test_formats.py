@@ -154,7 +154,7 @@ def test_scores_without_names_are_read_by_place_and_that_is_told(name: str, tmp_
     labels.write_text("\n".join(map(str, NUMBERS)))
     assert read(path, labels=labels) == (["0", "1", "2"], PROBS, NUMBERS)
     labels.write_text("\n".join(["label", *LABELS]))
-    with pytest.raises(PredictionsError, match="which score is of which class\\? --classes cat,dog,owl names"):
+    with pytest.raises(PredictionsError, match="--classes names all 3 in their order"):
         read(path, labels=labels)
     assert read(path, labels=labels, classes=NAMES) == (NAMES, PROBS, NUMBERS)
     assert "no names: by place" in Predictions(path, ReadOptions(labels=labels, classes=NAMES)).how() or name == "p.npy"

@@ -17,6 +17,8 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+from mpcs_torch.evaluation.classifier_files import open_models, score_models
+from mpcs_torch.evaluation.files.choice import Offer, UnclearFileError
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError
 
@@ -138,6 +140,13 @@ def written(file: File, folder: Path) -> Path | None:
     return path
 
 
+def check_offer(path: Path, offer: Offer) -> None:
+    """Check that the options that an error offers read the file, and measure what the error says."""
+    models = score_models(open_models([path], offer.options), None, intervals=False).models.values()
+    measured = [*offer.measured.accuracies.values()]
+    assert [scores.values["accuracy"] for scores in models] == pytest.approx(measured), offer.words
+
+
 def values_of(predictions: Predictions) -> tuple[float, float]:
     """Return accuracy and mean probability of the true class."""
     rows = predictions.rows()
@@ -166,6 +175,10 @@ def test_a_file_is_read_as_what_it_says_or_refused_with_a_way(tmp_path: Path, fi
     try:
         predictions = Predictions(path)
         found = values_of(predictions)
+    except UnclearFileError as error:
+        refusal = str(error)
+        for offer in error.offers:
+            check_offer(path, offer)
     except PredictionsError as error:
         refusal = str(error)
     event(f"refused: {re.sub(r'[^a-z ]', '', refusal.split(': ', 1)[1])[:30]}" if refusal else f"read: {file.form}")

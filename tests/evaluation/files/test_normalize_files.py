@@ -114,7 +114,7 @@ def test_errors_name_the_file_and_nothing_is_written(
     [
         ("name,score\na,1\n,2\n", "cohort.csv, row 2, column name: must name the row, but is missing"),
         ("id,score\na,1\n", "cohort.csv: has no column 'name'; it has id, score"),
-        ("name,score\na,1\na,?\n", "cohort.csv, row 2, column score: must be a number, but is '?'"),
+        ("name,score\na,1\na,x\n", "cohort.csv, row 2, column score: must be a number, but is 'x'"),
     ],
 )
 def test_errors_of_a_cohort_in_csv(tmp_path: Path, text: str, message: str) -> None:

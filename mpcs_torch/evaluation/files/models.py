@@ -1,0 +1,80 @@
+"""Take the rows, or the columns, of each model from a file that has several models."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from mpcs_torch.evaluation.files.choice import has_words
+from mpcs_torch.evaluation.files.facts import label_text
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.tables import PEEKED_ROWS, Column, FileTable, column_kind, distinct_texts, listed
+
+MAX_NAMES = 1000
+"""The maximum number of different values of a column that may tell models."""
+
+
+def split_models(table: FileTable, options: ReadOptions) -> list[tuple[FileTable, ReadOptions]]:
+    """Return the table of each model in ``options.models``, and the options by which it is read.
+
+    Side by side, the columns of a model have its name as words of theirs, and columns without any such name are common
+    to all models. A model that is called as a column has this column alone. Below each other, a column of texts names
+    the model of each row.
+
+    Raises:
+        PredictionsError: If neither is so.
+    """
+    models, alone = options.models, options._replace(models=())
+    if all(any(has_words(name, model) for name in table.names) for model in models):
+        owner = {
+            name: max((each for each in models if has_words(name, each)), key=len, default="") for name in table.names
+        }
+        split = list[tuple[FileTable, ReadOptions]]()
+        for model in models:
+            names = [name for name in table.names if owner[name] in ("", model)]
+            split.append((replace(table, names=names), _of_column(table, model, alone)))
+        return split
+    column = _column_of(table, models)
+    return [(_rows_of(table, column, model), alone) for model in models]
+
+
+def _of_column(table: FileTable, model: str, options: ReadOptions) -> ReadOptions:
+    """Return ``options`` that read the column ``model``, if there is one: scores if they are fractions."""
+    if model not in table.names:
+        return options
+    is_score = column_kind(table.peek()[model]) in ("number", "list")
+    return options._replace(score_columns=(model,)) if is_score else options._replace(decision_column=model)
+
+
+def _column_of(table: FileTable, models: Sequence[str]) -> str:
+    """Return the column whose values name all ``models``."""
+    values = table.peek()
+    for name in table.names:
+        if any(isinstance(value, list) for value in values[name]):
+            continue
+        try:
+            texts = distinct_texts(table, [name], MAX_NAMES)
+        except PredictionsError:  # it has too many different values
+            continue
+        if {*models} <= {label_text(text) for text in texts}:
+            return name
+    rule = "--models must be words in names of columns, one for each model, or values of one column"
+    raise PredictionsError(table.path, f"{rule}, but are {listed(models)}; {table.it_has()}")
+
+
+def _rows_of(table: FileTable, column: str, model: str) -> FileTable:
+    """Return ``table`` with only the rows that have ``model`` in ``column``, which is left out."""
+
+    def load(wanted: Sequence[str], numbers: Collection[str], rows: int | None) -> dict[str, Column]:
+        columns = table.load([*wanted, column], numbers, None)
+        kept = np.array([label_text(value) == model for value in columns.pop(column).to_pylist()])
+        taken = {name: _filtered(values, kept) for name, values in columns.items()}
+        return taken if rows is None else {name: values[: max(rows, PEEKED_ROWS)] for name, values in taken.items()}
+
+    return replace(table, names=[name for name in table.names if name != column], load=load, load_types=None)
+
+
+def _filtered(values: Column, kept: Any) -> Column:
+    return values[kept] if isinstance(values, Tensor) else values.filter(kept)
