@@ -22,6 +22,8 @@ from mpcs_torch.tables import Table
 TRUTH = 400_000
 """The rows by which true values are estimated."""
 HARD = [entry.name for entry in ENTRIES if entry.takes != "trials" and entry.takes_classes and not entry.no_interval]
+OWN = [entry.name for entry in ENTRIES if entry.name in HARD and not isinstance(entry.of, str)]
+"""Those of `HARD` that take shares of annotators, too; metrics of torchmetrics need one class for each row."""
 COSTED = [entry.name for entry in ENTRIES if entry.takes == "costs"]
 SOFT = [entry.name for entry in ENTRIES if entry.takes == "soft_labels"]
 
@@ -183,8 +185,8 @@ DESIGNS = {
     "0.15 % errors, 3000 rows": Design(classes(4, 7.3), 3000, RELEASED),
     "soft labels, 100 rows": Design(soft, 100, None, SOFT),
     "soft labels, 1000 rows": Design(soft, 1000, None, SOFT),
-    "annotators, 200 rows": Design(annotated, 200, dear(30)),
-    "annotators, 1000 rows": Design(annotated, 1000, dear(30)),
+    "annotators, 200 rows": Design(annotated, 200, dear(30), OWN),
+    "annotators, 1000 rows": Design(annotated, 1000, dear(30), OWN),
     "costs of rows, 200 rows": Design(priced(0.2, 0.5), 200, None, COSTED),
     "costs of rows, 1000 rows": Design(priced(0.2, 0.5), 1000, None, COSTED),
     "skewed costs of rows, 200 rows": Design(priced(0.1, 1.2), 200, None, COSTED),
