@@ -25,10 +25,39 @@ class DataError(MpcsError, RuntimeError):
     """The error for a data set that is missing or broken, or that cannot be split as requested."""
 
 
+class InvalidValueError(MpcsError, ValueError):
+    """The error for an argument, or a sample of it, that breaks a rule.
+
+    Args:
+        rule: What the argument must be; its first word is the name of the argument.
+        value: What it is, in the form in which the message quotes it.
+        sample: The index of the first sample that breaks the rule, if samples do.
+        count: The number of samples that break it, if only their number is known.
+
+    Example:
+        >>> print(InvalidValueError("beta must be finite and > 0", -1.0))
+        beta must be finite and > 0, but got -1.0.
+    """
+
+    def __init__(self, rule: str, value: object = None, *, sample: int | None = None, count: int | None = None) -> None:
+        self.rule, self.value, self.sample, self.count = rule, value, sample, count
+        found = f"got {value}"
+        if sample is not None:
+            found = f"sample {sample} has {value}"
+        elif count is not None:
+            found = f"{count} of the samples since the last reset do not"
+        super().__init__(f"{rule}, but {found}.")
+
+    @property
+    def argument(self) -> str:
+        """The name of the argument that breaks the rule."""
+        return self.rule.split(maxsplit=1)[0]
+
+
 def require(is_kept: object, rule: str, value: object) -> None:
-    """Raise a ValueError with the message "``rule``, but got ``value``." unless ``is_kept`` is true."""
+    """Raise an `InvalidValueError` unless ``is_kept`` is true: ``rule`` begins with the argument that has ``value``."""
     if not is_kept:
-        raise ValueError(f"{rule}, but got {value}.")
+        raise InvalidValueError(rule, value)
 
 
 class _Short(reprlib.Repr):

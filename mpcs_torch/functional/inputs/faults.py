@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 
@@ -28,11 +29,11 @@ def outside(numbers: Tensor, lowest: float = -inf, highest: float = inf) -> Tens
 
 
 def raise_first(faults: Sequence[Fault]) -> None:
-    """Raise a ValueError that quotes the first sample that violates a rule, if any; this waits for an accelerator."""
+    """Raise an InvalidValueError for the first sample that violates a rule, if any; this waits for an accelerator."""
     for fault in faults:
         if fault.broken.any():
             sample = int(fault.broken.int().argmax())
-            raise ValueError(f"{fault.rule}, but sample {sample} has {_quote(fault.values[sample])}.")
+            raise InvalidValueError(fault.rule, _quote(fault.values[sample]), sample=sample)
 
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:
@@ -41,10 +42,10 @@ def count_faults(faults: Sequence[Fault]) -> Tensor:
 
 
 def raise_for_counts(counts: Tensor, rules: Sequence[str]) -> None:
-    """Raise a ValueError for the first of ``rules`` with a count above 0; this waits for an accelerator."""
+    """Raise an InvalidValueError for the first of ``rules`` with a count above 0; this waits for an accelerator."""
     for rule, count in zip(rules, counts.tolist(), strict=True):
         if count:
-            raise ValueError(f"{rule}, but {count} of the samples since the last reset do not.")
+            raise InvalidValueError(rule, count=count)
 
 
 def _quote(value: Tensor) -> str:
