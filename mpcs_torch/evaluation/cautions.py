@@ -52,8 +52,9 @@ class Repeats:
         """Add rows with ``scores`` (N, C) and ``target`` (N,).
 
         Rows whose highest score is a multiple of 1/1000, such as 1, are skipped: such scores are often equal by chance.
+        With two classes, one number is the whole row, so multiples of 1/10000 are skipped, too.
         """
-        largest = 1000 * scores.amax(1).double()
+        largest = (10_000 if scores.shape[1] == 2 else 1000) * scores.amax(1).double()
         is_fine = (largest - largest.round()).abs() > 1e-3
         factors = torch.arange(1, scores.shape[1] + 1, dtype=torch.float64).sqrt()
         hashes = hashed((scores.double() @ factors).view(torch.int64) + target)[is_fine]

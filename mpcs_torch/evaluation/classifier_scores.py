@@ -29,7 +29,7 @@ from mpcs_torch.functional.comparison.means import Interval
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
 from mpcs_torch.functional.probability.scores import ProbabilityMeans
-from mpcs_torch.tables import Table, in_digits, in_table
+from mpcs_torch.tables import Table, in_digits, in_percent, in_table
 
 if TYPE_CHECKING:  # torchmetrics takes seconds to import
     from mpcs_torch.evaluation.unit_values import UnitValues
@@ -103,9 +103,20 @@ class ClassifierScores(Scores):
         return {f"{rate}[{name}]": "max" if rate == "recall" else "min" for name in groups}
 
     def headline(self) -> str:
-        """Return the number of rows and the classes as text."""
-        names = ", ".join(self.class_names[:10]) + (", ..." if len(self.class_names) > 10 else "")
-        return f"{self.rows} rows, {len(self.class_names)} classes: {names}"
+        """Return the numbers of rows and of classes as text; for at most 10 classes, also the rows of each.
+
+        Beside these stands the accuracy of always deciding the most frequent class, with which accuracy compares.
+        """
+        rows = f"{self.rows} rows, {len(self.class_names)} classes"
+        if len(self.class_names) > 10:
+            return f"{rows}: {', '.join(self.class_names[:10])}, ..."
+        if self.confusion is None or self.is_weighted:
+            return f"{rows}: {', '.join(self.class_names)}"
+        counts = self.confusion.sum(dim=1).tolist()
+        of_classes = ", ".join(f"{name}: {count}" for name, count in zip(self.class_names, counts, strict=True))
+        most = max(range(len(counts)), key=counts.__getitem__)
+        share = in_percent(counts[most] / max(1, sum(counts)))
+        return f"{rows} ({of_classes}); always {self.class_names[most]} would be right in {share}"
 
     def about(self) -> dict[str, Any]:
         """Return the numbers of rows and the classes."""
@@ -118,7 +129,7 @@ class ClassifierScores(Scores):
         if self.constant is None or not relative:
             return super().remarks(only)
         name, cost = self.constant
-        units = f"1 is the cost of always deciding {shown(name)}, {in_digits(cost, 4)} for each row"
+        units = f"1 is the cost of always deciding {shown(name)}, which is {in_digits(cost, 4)} for each row"
         return [f"{', '.join(relative)}: {units}.", *super().remarks(only)]
 
     def value_text(self, name: str) -> str:

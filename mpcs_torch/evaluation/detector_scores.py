@@ -117,7 +117,10 @@ class DetectorScores(Scores):
                 "at random; the rates in its row are those of one actual threshold, the one where they differ least."
             )
         if any("*" in cell for name in self.values for cell in self._cost_cells(name)):
-            remarks.append("* fewer than 30 errors: may be off by more than 30 %.")
+            remarks.append(
+                "* fewer than 30 errors: the true rate may be more than 30 % higher or lower; without errors, it may "
+                "be as high as 3 divided by the number of trials."
+            )
         return remarks
 
     def to_dict(self) -> dict[str, Any]:

@@ -43,7 +43,7 @@ ABOUT_GROUPS = (
 MORE = "--all, or result.to_frame(), shows them"
 MAX_CLASS_ROWS = 20
 """The maximum number of rows of tables of classes that texts show unless everything is asked for."""
-ABOUT_MANY_CLASSES = "There is no table of so many classes: --json, or to_frame(), has the rates of each."
+ABOUT_MANY_CLASSES = "The rates of each of so many classes are in --json, or in to_frame()."
 ABOUT_CLASSES = "Tables of {} classes: --all, or print(result.first.class_table()), shows them."
 MAX_LINES = 18
 """The maximum number of table rows that a notebook or a console shows at first."""

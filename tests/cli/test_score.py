@@ -153,7 +153,7 @@ def test_it_is_said_what_expected_concern_is_relative_to(tmp_path: Path, capsys:
     (tmp_path / "p.csv").write_text("\n".join(["benign,malignant,target", *rows]) + "\n")
     given = ("--concern", tmp_path / "c.yaml", "--metrics", "expected_concern,dangerous")
     assert run("score", tmp_path / "p.csv", *given, "--html", tmp_path / "r.html") == 0
-    told = "expected_concern: 1 is the cost of always deciding malignant, 0.8 for each row."
+    told = "expected_concern: 1 is the cost of always deciding malignant, which is 0.8 for each row."
     assert told in one_line(capsys.readouterr().out)
     assert "1 is the cost of always deciding malignant" in Page(tmp_path / "r.html").facts["cost of errors"]
     assert run("score", tmp_path / "p.csv", "--metrics", "accuracy") == 0

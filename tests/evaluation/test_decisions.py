@@ -203,7 +203,7 @@ def test_files_of_decisions_give_the_values_of_tensors(tmp_path: Path) -> None:
 def test_referrals_need_a_concern_and_decisions_known_words(tmp_path: Path) -> None:
     path = tmp_path / "A.csv"
     path.write_text("decision,target\nbenign,benign\nrefer,malignant\n")
-    with pytest.raises(PredictionsError, match=r"column decision: has referrals: --concern FILE"):
+    with pytest.raises(PredictionsError, match=r"has referrals: --concern FILE"):
         open_models([path], ReadOptions())
     path.write_text("decision,target\nbenign,benign\nperhaps,malignant\n")
     with pytest.raises(PredictionsError, match=r"row 2, column decision: must be one of .*refer, but is 'perhaps'"):
