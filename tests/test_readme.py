@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 
 from mpcs_torch.cli.verbs.metrics import register_table
 from tests.docs.pages import PAGES, name_of
@@ -17,6 +18,7 @@ def test_the_python_examples_run_and_those_of_the_readme_print_what_they_say(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for example in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL):
+        torch.manual_seed(0)  # examples draw data, and a test of 5 % in one of them fails for some draws
         exec(example, {})
     printed = capsys.readouterr().out
     if page.name == "README.md":
