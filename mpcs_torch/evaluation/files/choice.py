@@ -365,11 +365,15 @@ def _refuse_stacked(facts: Facts, roles: Roles, measure: Measure | None) -> None
     if not columns:
         return
     ids = [name for name in facts.free if is_index(name)]
-    read = table.read([roles.label, *columns, *ids])
-    labels = [label_text(value) for value in read.columns[roles.label].tolist()]
-    of_ids = {name: read.columns[name].tolist() for name in ids}
+    read = table.read(columns)
     for name in columns:
+        counts = {count["counts"] for count in read.single(name).value_counts().to_pylist()}
+        if len(counts) > 1:  # models below each other have equally many rows
+            continue
+        known = table.read([roles.label, *ids])
+        labels = [label_text(value) for value in known.columns[roles.label].tolist()]
         values = [label_text(value) for value in read.columns[name].tolist()]
+        of_ids = {each: known.columns[each].tolist() for each in ids}
         models = _repeated(values, labels, of_ids, is_named=plain(name) in MODELS)
         if models:
             ways = [facts.options._replace(models=tuple(models)), facts.options._replace(models=tuple(models[:1]))]
