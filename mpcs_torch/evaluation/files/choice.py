@@ -18,6 +18,8 @@ from mpcs_torch.evaluation.files.words import MODELS, is_index, is_label, plain
 
 MAX_OFFERS, MAX_TRIED = 6, 12
 """The maximum numbers of commands that an error names, and of readings that are tried for them."""
+MAX_WIDTH = 300
+"""The maximum number of columns of a file for which offers are tried: each trial looks at all columns several times."""
 MAX_DESCRIBED = 12
 """The maximum number of columns that an error describes."""
 MIN_REPEATED, MAX_MODELS = 8, 20
@@ -199,7 +201,7 @@ def _offered(
     needs_labels: bool,
 ) -> list[tuple[Reading, Offer]]:
     """Return readings with options that make each the one that is clear; each is tried on all rows."""
-    if measure is None:
+    if measure is None or len(facts.table.names) > MAX_WIDTH:
         return []
     offered = dict[str, tuple[Reading, Offer]]()
     models = _side_by_side([one.roles for one in chosen])

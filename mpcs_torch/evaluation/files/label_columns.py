@@ -17,6 +17,8 @@ from mpcs_torch.evaluation.files.words import (
     stem,
 )
 
+MAX_UNNAMED = 10
+"""The maximum number of columns without a telling name that are tried as labels, and as predicted labels."""
 MAX_FAMILIES = 10
 """The number of prefixes, such as ``target_``, and of classes, whose columns are compared with all other columns."""
 
@@ -52,7 +54,7 @@ def label_candidates(facts: Facts, *, needs_labels: bool) -> list[Labels]:
     found = [Labels(name) for name in named or _paired(facts, free)]
     if not needs_labels and not facts.table.has_names:
         found = []  # the only other column may be anything, so its values must tell
-    unnamed = [Labels(name, is_named=False) for name in _by_value(facts, free)]
+    unnamed = [Labels(name, is_named=False) for name in _by_value(facts, free)[:MAX_UNNAMED]]
     if not found and not needs_labels:
         empty = facts.by_kind(named_as(free, LABELS), "empty")
         return [Labels(name) for name in empty[:1]] or [*unnamed, Labels()]

@@ -23,7 +23,7 @@ from mpcs_torch.evaluation.files.facts import (
     numbered_families,
     span,
 )
-from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates, split_truth
+from mpcs_torch.evaluation.files.label_columns import MAX_UNNAMED, Labels, label_candidates, split_truth
 from mpcs_torch.evaluation.files.problems import Code, Problem
 from mpcs_torch.evaluation.files.roles import Roles
 from mpcs_torch.evaluation.files.tables import is_gap, listed, numbers_in, to_number, to_text
@@ -103,7 +103,7 @@ def _are_classes(facts: Facts, label: str, roles: Roles) -> bool:
     texts, size = facts.texts(label), len(roles.classes)
     if roles.form not in ("columns", "lists"):
         return False
-    if facts.table.has_names:
+    if facts.kinds[label] == "text" or facts.table.has_names:
         return facts.kinds[label] == "text" and texts <= {*roles.classes}
     from_0, from_1 = ({*map(str, range(first, first + size))} for first in (0, 1))
     is_number = ("0" in texts and texts <= from_0) or (str(size) in texts and texts <= from_1)
@@ -326,7 +326,7 @@ def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
         if not others and all(short) and (is_score or (labels and labels <= {*short})):
             return tuple(short)
     shortest = min(map(len, names))
-    starts = [size for size in range(shortest) if len({name[:size] for name in names}) == 1]
+    starts = [size for size in range(shortest + 1) if len({name[:size] for name in names}) == 1]
     rest = tuple(name[starts[-1] :] for name in names)  # of Predictioncat and Predictiondog
     return rest if labels and labels <= {*rest} else tuple(names)
 
@@ -639,7 +639,7 @@ def _decision_columns(facts: Facts, labels: Labels, names: Sequence[str]) -> lis
     by_value = [name for name in by_value if facts.texts(name) <= texts and not facts.is_counter(name)]
     by_value = [name for name in by_value if facts.kinds[name] == "text" or facts.texts(name) == texts]
     by_value = [name for name in by_value if facts.values[name] != facts.values[labels.column or name]]
-    return [*((name, DECIDED) for name in named), *((name, UNNAMED) for name in by_value)]
+    return [*((name, DECIDED) for name in named), *((name, UNNAMED) for name in by_value[:MAX_UNNAMED])]
 
 
 def _is_empty(facts: Facts, name: str) -> bool:
