@@ -53,6 +53,8 @@ class Facts:
         values: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
         self.table, self.options, self._known, self._others = table, options, class_names, others
+        self._texts = dict[str, set[str]]()
+        """The distinct texts of all rows, for the columns of which they were asked."""
         self.class_names = class_names or options.classes or table.classes or None
         self.called = _called(table, class_names or options.classes, options.classes)
         """The class names that the file uses, if they differ from ``class_names``; else ()."""
@@ -79,7 +81,9 @@ class Facts:
 
     def all_texts(self, name: str) -> set[str]:
         """Return the distinct texts of the column ``name`` in all rows, without missing values."""
-        return {label_text(text) for text in distinct_texts(self.table, [name], MAX_CLASSES)}
+        if name not in self._texts:
+            self._texts[name] = {label_text(text) for text in distinct_texts(self.table, [name], MAX_CLASSES)}
+        return self._texts[name]
 
     def label_texts(self, name: str) -> set[str]:
         """Return the distinct labels in the first rows, without words that mean a missing label, unless all do."""
