@@ -110,10 +110,12 @@ def _chosen(readings: Sequence[Reading]) -> list[Reading]:
     """Return the clear readings of the greatest strength; those that mean the same count once."""
     clear = [reading for reading in readings if reading.is_clear]
     top = max((reading.strength for reading in clear), default=UNNAMED)
-    # A doubted reading with names that say more is not passed over in silence for a weaker one.
-    doubted = [one for one in readings if one.doubt is not None and one.strength > top and one.broken is None]
-    if doubted:
-        return []
+    # A doubted reading with names that say more is not passed over in silence for a weaker one; nor are scores that sum
+    # to 1, but are of other classes than the labels.
+    for one in readings:
+        is_doubted = one.doubt is not None if one.broken is None else one.broken.code == "no_class"
+        if is_doubted and one.strength > top:
+            return []
     if any(reading.roles.label for reading in clear):  # where labels may be missing, too
         clear = [reading for reading in clear if reading.roles.label or reading.roles.truth]
     by_meaning = {_meaning(reading.roles): reading for reading in reversed(clear) if reading.strength == top}
