@@ -181,6 +181,8 @@ class Predictions:
         for model, (table, each) in zip(names, several, strict=True):
             read = Predictions(self.path, each, needs_labels=self._needs_labels, offers=False, table=table, **known)
             found = read.rows()
+            if len(read.class_names) < 2 and not found.is_soft:
+                raise PredictionsError(self.path, "has only one class, which nothing can be measured of")
             decided = found.scores if read.decides else highest_class(found.scores)[1].unsqueeze(1)
             target = found.target if found.target.ndim == 1 else found.target.argmax(dim=1)
             accuracies[model] = (decided.squeeze(1) == target).double().mean().item()

@@ -219,6 +219,12 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
     "two columns of predicted labels": ("target,pred,y_pred\na,a,b\nb,a,b\n", "several", {}, [0.5, 0.5]),
     "lists without names": ("target,probs\ncat,[0.1 0.9]\ndog,[0.8 0.2]\n", "which_order", {}, [0.0, 1.0]),
     "lists without names of all classes": ("target,probs\ncat,[.1 .8 .1]\ndog,[.8 .1 .1]\n", "which_order", {}, []),
+    "lists beside a decision": (
+        "target,probs,pred\ncat,[.1 .9],cat\ncat,[.8 .2],cat\n",
+        "which_order",
+        {},
+        [],
+    ),
     "labels from 1, columns from 0": (
         "label,p0,p1,p2\n1,.7,.2,.1\n3,.1,.1,.8\n2,.3,.4,.3\n",
         "by_place",
