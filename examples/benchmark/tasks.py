@@ -15,7 +15,7 @@ from mpcs_torch.concern.suggest import spec_from_order
 from mpcs_torch.errors import quoted
 from mpcs_torch.io.packaged import packaged_file
 from mpcs_torch.trainer.data import DataSplits, load_add, load_breast_cancer, load_digits, load_mnist, load_ucr
-from mpcs_torch.trainer.named_parts import MODELS
+from mpcs_torch.trainer.named_parts import MODELS, two_convolutions
 
 Loader = Callable[[Path], Samples]
 Concern = Callable[[Sequence[str]], ConcernSpec]
@@ -140,20 +140,8 @@ def _packaged(name: str) -> Concern:
 
 
 def _cnn(input_shape: Sequence[int], num_classes: int) -> nn.Module:
-    """Return the network CNN-M of the MPCS paper, for images (N, 1, 8, 8): each convolution halves their sides."""
-    sides = input_shape[-1] // 4
-    return nn.Sequential(
-        nn.Conv2d(1, 16, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(16, 32, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Flatten(),
-        nn.Linear(32 * sides**2, 16),
-        nn.ReLU(),
-        nn.Linear(16, num_classes),
-    )
+    """Return the network CNN-M of the MPCS paper for square images of any size."""
+    return nn.Sequential(*two_convolutions(input_shape[-1], num_classes))
 
 
 _mlp, _lstm = partial(MODELS["mlp"], hidden=32), partial(MODELS["lstm"], hidden=32)

@@ -1,6 +1,5 @@
 """Evaluate files with the predictions of one or several classifiers."""
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
@@ -18,7 +17,7 @@ from mpcs_torch.evaluation.cautions import reversed_scores, shared_by_rows
 from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
-from mpcs_torch.evaluation.files.facts import number_or_text
+from mpcs_torch.evaluation.files.facts import named_class, number_or_text
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.models import split_models
@@ -72,7 +71,7 @@ def open_models(
     the class with the highest score is the decision. Groups and clusters are read only from the first file. A
     ``concern`` states the classes in index order, and the sets of classes that may be decided. Without a concern, the
     classes are those of the first file that names them. If ``reading`` names several models, they are those of the only
-    file (see `tables_of_models`).
+    file (see `split_models`).
     """
     if reading.missing == "drop" and len(paths) > 1:
         raise PredictionsError(paths[0], "--missing drop is for one file: rows of several files must be the same")
@@ -175,13 +174,22 @@ def score_models(
     cautions = [*result.cautions, *(shared_by_rows(first) if intervals else [])]
     for name, each in opened.items():
         if each.roles.form == "positive":
-            turned = shlex.join(["--classes", ",".join(names[::-1])])
             area = result.models[name].intervals.get("auroc")
-            cautions += reversed_scores(area, turned, "" if is_alone else f"{name}: ")
+            cautions += reversed_scores(area, _turned(each, concern), "" if is_alone else f"{name}: ")
     models = {name: replace(result.models[name], file_notes=each.notes) for name, each in opened.items()}
     read = [each.how() for each in opened.values()]
     result = replace(result, has_open_weights=reading.weight is not None)
     return replace(result, models=models, notes=notes, cautions=cautions, read=read)
+
+
+def _turned(predictions: Predictions, concern: ConcernSpec | ConcernRange | None) -> str:
+    """Return the option that makes a single probability that of the other class, or why no option does."""
+    roles, options = predictions.roles, predictions.reading
+    is_said = roles.decided is not None or bool(named_class(roles.scores[0], roles.classes))
+    if concern is None and not is_said:
+        return options._replace(classes=roles.classes[::-1]).words_beyond(options)
+    read = f"{quoted(roles.scores[0])} is read as the probability of {quoted(roles.classes[roles.of_class])}"
+    return f"{read}; 1 minus it is that of the other"
 
 
 def shared_rows(scored: Predictions, seen: Predictions) -> list[EvaluationWarning]:

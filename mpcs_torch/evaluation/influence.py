@@ -178,7 +178,7 @@ class Influences(NamedTuple):
     further_share: float = 1.0
     """The share of ``of_rows`` that the further unit of an interval has, where the worst row is rarely met."""
     bias: float = 0.0
-    """How much lower or higher the value is on average on random halves of the units."""
+    """The mean value on random halves of the units, minus the value."""
 
     def clipped(self, value: float) -> float:
         """Return ``value`` within the limits."""

@@ -79,7 +79,7 @@ class UnitValues:
 
     @cached_property
     def metrics(self) -> dict[str, SumsOfUnits | RankedUnits | ValueOfParts]:
-        """What is known of each metric, by its name."""
+        """The value of each metric and all that its intervals need, by its name."""
         metrics = dict[str, SumsOfUnits | RankedUnits | ValueOfParts](self.others)
         for name, measure, sums in self.layout.measure_sums(self.sums):
             metrics[name] = SumsOfUnits(measure, sums, self.units)

@@ -369,7 +369,7 @@ class CheckpointSelector:
         self._kept = {place for place, epoch in enumerate(epochs) if epoch.file is not None}
         """The indices of the epochs that have a checkpoint."""
         self._recorded = Counter(epoch.key for place, epoch in enumerate(epochs) if place not in lost)
-        """How often each `SavedEpoch.key` is recorded, less the times that this process has repeated it."""
+        """The number of times that each `SavedEpoch.key` is recorded, less those that this process has repeated."""
         keepers = [Contenders(self.rule, self.top_k, self.keep_at_most, self.min_delta)]
         keepers += [Contenders(self.rule.alone(name), 1) for name in self.keep_best_by]
         for place, epoch in enumerate(epochs):

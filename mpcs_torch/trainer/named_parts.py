@@ -51,18 +51,23 @@ class MNISTCNN(nn.Sequential):
 
     def __init__(self, input_shape: Sequence[int], num_classes: int) -> None:
         _check_shape(input_shape, (1, 28, 28), "cnn_m")
-        super().__init__(
-            nn.Conv2d(1, 16, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Conv2d(16, 32, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(1568, 16),
-            nn.ReLU(),
-            nn.Linear(16, num_classes),
-        )
+        super().__init__(*two_convolutions(28, num_classes))
+
+
+def two_convolutions(side: int, num_classes: int) -> list[nn.Module]:
+    """Return the layers of CNN-M for images (N, 1, side, side), whose side each convolution halves."""
+    return [
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32 * (side // 4) ** 2, 16),
+        nn.ReLU(),
+        nn.Linear(16, num_classes),
+    ]
 
 
 def _check_shape(shape: Sequence[int], needed: tuple[int, ...], name: str) -> None:

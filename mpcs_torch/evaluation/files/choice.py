@@ -32,7 +32,7 @@ TOTALS = frozenset(("all", "total", "totals", "sum", "support"))
 
 
 class Measured(NamedTuple):
-    """What a way to read a file measures: the accuracy of each model."""
+    """The accuracy of each model, by one way to read a file."""
 
     accuracies: Mapping[str, float]
     rows: int
@@ -96,7 +96,7 @@ def choose(facts: Facts, measure: Measure | None, *, needs_labels: bool = True) 
     roles = chosen[0].roles
     _refuse_stacked(facts, roles, measure)
     used = {*roles.scores, *roles.truth, roles.label}
-    unused = [name for name in facts.table.names if name not in used and name in {*facts.free}]
+    unused = [name for name in facts.free if name not in used]
     failed = [one for one in readings if one.broken and one.broken.code in ("sums", "unordered")]
     failed = [one for one in failed if not {*one.roles.scores} & used]
     remarks = [str(one.broken) for one in failed[:1]] if roles.form == "decisions" else []

@@ -1,4 +1,4 @@
-"""What is known of the columns of a table before they have a role: the values of the first rows, and the names."""
+"""Facts about the columns of a table before they have a role: the values of the first rows, and the names."""
 
 import re
 from collections import defaultdict
@@ -69,7 +69,9 @@ class Facts:
 
     def asked(self, options: ReadOptions) -> "Facts":
         """Return the facts of the same columns under other options."""
-        return Facts(self.table, options, self._known, self._others, self.values)
+        facts = Facts(self.table, options, self._known, self._others, self.values)
+        facts._texts = self._texts
+        return facts
 
     def by_kind(self, names: Iterable[str], *kinds: Kind) -> list[str]:
         """Return the columns in ``names`` that have one of ``kinds``, such as "text"."""

@@ -120,10 +120,11 @@ def _id_columns(table: FileTable, other: FileTable, reading: ReadOptions) -> tup
     ours, theirs = (_ids_of(each) for each in (table, other))
     if not ours or not theirs:
         return None, None
-    shared = [(name, name) for name in ours if name in theirs]
-    pairs = [(one, two) for one in ours for two in theirs]
-    matching = [pair for pair in pairs if _match(table, other, *pair)]
-    chosen = shared if len(shared) == 1 else matching
+    chosen = [(name, name) for name in ours if name in theirs]
+    if len(chosen) != 1:
+        known = {name: _named_rows(other, name) for name in theirs}
+        ids = {name: _named_rows(table, name) for name in ours}
+        chosen = [(one, two) for one in ours for two in theirs if _match(ids[one], known[two])]
     if len(chosen) != 1:
         has = f"has the ids {listed(theirs)}, and {table.path.name} {listed(ours)}"
         rule = "name a column of both by --id-column, or leave out those of the labels"
@@ -136,14 +137,19 @@ def _ids_of(table: FileTable) -> list[str]:
     return [name for name in table.names if table.has_names and is_index(name)][:MAX_IDS]
 
 
-def _match(table: FileTable, other: FileTable, ours: str, theirs: str) -> bool:
-    """Return whether all ids in the column ``ours`` are, once each, in the column ``theirs``."""
+def _named_rows(table: FileTable, name: str) -> RowIds | None:
+    """Return the ids of all rows in a column; None if one is missing."""
     try:
-        known = RowIds.of(other.read([theirs]), [theirs])
-        ids = RowIds.of(table.read([ours]), [ours])
-    except PredictionsError:  # an id is missing
+        return RowIds.of(table.read([name]), [name])
+    except PredictionsError:
+        return None
+
+
+def _match(ids: RowIds | None, known: RowIds | None) -> bool:
+    """Return whether all ``ids`` are, once each, among the ``known`` ones."""
+    if ids is None or known is None or known.repeated():
         return False
-    return not known.repeated() and bool((ids.among(known) >= 0).all())
+    return bool((ids.among(known) >= 0).all())
 
 
 def _places_in_order(table: FileTable, other: FileTable, count: int) -> NDArray[np.int32]:

@@ -18,6 +18,7 @@ from mpcs_torch.evaluation.files.facts import Facts, nominal_sum, span
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.joined_labels import with_labels
 from mpcs_torch.evaluation.files.models import split_models
+from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, to_text
@@ -167,8 +168,7 @@ class Predictions:
         label = table.label or options.label_column
         for name in (label, options.decision_column):
             if name is not None and name in options.columns:
-                problem = f"column {quoted(name)} cannot be labels and name groups or rows, too"
-                raise PredictionsError(table.path, problem)
+                raise PredictionsError(table.path, str(Problem("both", {"column": quoted(name)})))
         if label is not None and label in (*options.score_columns, options.decision_column):
             raise PredictionsError(self.path, "cannot be labels and predictions, too", column=label)
 
@@ -283,8 +283,8 @@ class Predictions:
         if self.decides or target.ndim != 1 or (target == NO_LABEL).any():
             return
         number = int((probs.gather(1, target.unsqueeze(1)) == 0).sum())
-        decimals = None if self.reading.from_logits else _decimals(scores, 0)
         if number:
+            decimals = None if self.reading.from_logits else _decimals(scores, 0)
             rounded = "" if not decimals else f", in a file with {decimals} decimals"
             self.notes.append(f"The label has the probability 0 in {number} of {len(target)} rows{rounded}.")
 

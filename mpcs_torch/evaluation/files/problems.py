@@ -1,4 +1,4 @@
-"""What keeps a file from being read in one way, as data. The sentences are made here alone."""
+"""Problems that keep a file from being read in one way, as data. The sentences are made here alone."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -46,8 +46,8 @@ from mpcs_torch.evaluation.files.words import (
 from mpcs_torch.functional.inputs.decisions import highest_class
 
 CLASS_SCORES, PROBABILITY, DECIDED, UNNAMED = 3, 2, 1, 0
-"""How strongly names and sums say that columns have a score for each class, one probability, or predicted labels. What
-no name says is never used without being asked for."""
+"""The strength of names and sums as signs of a score for each class, of one probability, and of predicted labels. A
+column without a sign is never used without being asked for."""
 SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
 """Words that may stand before or after the class name in the name of a column of scores, such as ``prob_red``."""
 MAX_ORDERED = 3
@@ -60,7 +60,7 @@ class Reading(NamedTuple):
     roles: Roles
     strength: int
     doubt: Problem | None = None
-    """Why the file is not read so unless the options ask for it."""
+    """The reason why the file is not read so unless the options ask for it."""
     broken: Problem | None = None
     """The test that the values of the file fail; the file cannot be read so."""
 
@@ -147,7 +147,8 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
         return
     decisions = _decision_columns(facts, labels, others)
     named_decisions = [name for name, strength in decisions if strength > UNNAMED]
-    others = [name for name in others if facts.kinds[name] == "number" or name not in named_decisions]
+    decided = {*named_decisions}
+    others = [name for name in others if facts.kinds[name] == "number" or name not in decided]
     if labels.column is not None:  # whole numbers named as soft labels are one-hot labels beside the labels
         others = [name for name in others if facts.kinds[name] != "whole" or not split_truth(name)]
     others = [name for name in others if not facts.is_counter(name)]
@@ -635,7 +636,8 @@ def _decision_columns(facts: Facts, labels: Labels, names: Sequence[str]) -> lis
     worded = [name for name in worded if not _is_disjoint(facts, labels, name)]
     named = usual or paired or worded
     texts = set[str]() if labels.column is None else facts.label_texts(labels.column)
-    by_value = [name for name in columns if name not in named and len(facts.texts(name)) > 1 and len(texts) > 1]
+    by_name = {*named}
+    by_value = [name for name in columns if name not in by_name and len(facts.texts(name)) > 1 and len(texts) > 1]
     by_value = [name for name in by_value if facts.texts(name) <= texts and not facts.is_counter(name)]
     by_value = [name for name in by_value if facts.kinds[name] == "text" or facts.texts(name) == texts]
     by_value = [name for name in by_value if facts.values[name] != facts.values[labels.column or name]]

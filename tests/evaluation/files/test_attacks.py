@@ -423,6 +423,9 @@ def test_scores_of_the_other_class_are_doubted(tmp_path: Path) -> None:
     turned = score_models(open_models([tmp_path / "p.csv"], ReadOptions(classes=["1", "0"])), None)
     assert turned.value("accuracy") == 1
     assert not any("E6" in str(each) for each in turned.warnings())
+    (tmp_path / "p.csv").write_text("\n".join(["label,prob_1", *rows]) + "\n")  # no option turns what a name says
+    named = score_models(open_models([tmp_path / "p.csv"], ReadOptions()), None).warnings()
+    assert any("E6" in str(each) and "--classes" not in str(each) for each in named)
 
 
 def test_trials_without_a_cluster_may_be_left_out(tmp_path: Path) -> None:
