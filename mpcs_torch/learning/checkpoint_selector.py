@@ -17,7 +17,7 @@ from weakref import finalize
 import torch
 from torch import nn
 
-from mpcs_torch.errors import MpcsError, quoted, require, shown
+from mpcs_torch.errors import InvalidValueError, MpcsError, quoted, require, shown
 from mpcs_torch.io.atomic_files import FolderInUseError, acquire, release, rename
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.learning import checkpoint_files
@@ -182,9 +182,11 @@ class CheckpointSelector:
         try:
             kept = {name: value for name, value in saved.settings.items() if name in SETTINGS}
             return cls(folder, SelectionRule(**saved.rule), **{**kept, "resume": True, **settings})
-        except MpcsError:
-            raise
         except (TypeError, ValueError, AttributeError) as error:
+            # A value that breaks a rule is the manifest's fault, unless the caller passed it.
+            is_of_manifest = isinstance(error, InvalidValueError) and error.argument not in settings
+            if isinstance(error, MpcsError) and not is_of_manifest:
+                raise
             raise ManifestError(
                 f"{path} lacks the rule and settings of a CheckpointSelector: {shown(str(error))}."
             ) from None
