@@ -18,7 +18,6 @@ from examples.benchmark.losses import (
     WIDE_PLAIN,
 )
 from examples.benchmark.measures import Effect, Values, difference, geometric_mean, reduction
-from examples.benchmark.tasks import TASKS
 from examples.benchmark.trials import AS_USUAL, SHORT
 from mpcs_torch.plots.forest import forest_figure
 from mpcs_torch.tables import Table
@@ -317,9 +316,6 @@ def page_of(results: Sequence[Result]) -> str:
     """Return the page of all tables."""
     lists = lists_of(results)
     parts = ["# The benchmark's tables", EXPLANATION, DATA]
-    missing = set(TASKS) - {result["task"] for result in results}
-    if missing:
-        parts.append(f"Tasks without values on this page: {'; '.join(sorted(missing))}.")
     parts += ["## What each step adds", steps_table(lists).markdown()]
     parts += ["![Dangerous errors after each step, against cross entropy as usual](steps.png)"]
     parts += ["## The margin with a floor on each task", lists_table(lists).markdown()]
