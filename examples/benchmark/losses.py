@@ -238,6 +238,8 @@ PLAIN, UNIFORM, DANGEROUS = "cross entropy", "margin, equal for all errors", "ma
 FLOORED = "margin with a floor"
 WIDE_PLAIN, WIDE_FLOORED, WIDE_DANGEROUS = (f"{name}, 128 hidden units" for name in (PLAIN, FLOORED, DANGEROUS))
 
+DISTILLED = "mean of four models, distilled into 128 hidden units"
+
 
 @dataclass(frozen=True)
 class Loss:
@@ -290,7 +292,7 @@ LOSSES = {
     WIDE_PLAIN: Loss(partial(wide, make=plain), SMOOTHING, (0.0, 0.02, 0.1), knows_costs=False, group="wide"),
     WIDE_FLOORED: Loss(partial(wide, make=floored_margin), SMOOTHING, (0.0, 0.02, 0.05), group="wide"),
     WIDE_DANGEROUS: Loss(partial(wide, make=dangerous_margin), "nats", (1.0, 2.0, 4.0), group="wide"),
-    "mean of four models, distilled into 128 hidden units": Loss(
+    DISTILLED: Loss(
         distilled,
         "temperature",
         (1.0, 2.0, 4.0),
