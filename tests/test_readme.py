@@ -22,7 +22,6 @@ def test_the_python_examples_run_and_those_of_the_readme_print_what_they_say(
         exec(example, {})
     printed = capsys.readouterr().out
     if page.name == "README.md":
-        assert "tensor(1., dtype=torch.float64)" in printed
         table = [line for line in printed.splitlines() if line.startswith("|")]
         assert len(table) == 6
         assert "\n".join(table) in page.read_text()

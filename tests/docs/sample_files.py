@@ -41,6 +41,8 @@ def write_samples(folder: Path) -> None:
         ("validation", 2000, 4.0),
         ("dev", 300, 3.0),
         ("test", 300, 3.0),
+        ("old", 250, 2.5),
+        ("new", 250, 3.0),
     ):
         write_predictions(folder / f"{name}.csv", rows, skill, np.random.default_rng(rows))
     for name in ("scores", "dev-scores"):
@@ -64,7 +66,7 @@ def write_predictions(path: Path, rows: int, skill: float, random: np.random.Gen
 
 
 def write_pairs(folder: Path, random: np.random.Generator) -> None:
-    """Write trials with names as HDF5 and as text, and the scores of a cohort."""
+    """Write trials with names as HDF5 and as text."""
     pairs = [(f"e{row}", f"t{row}", row % 2) for row in range(40)]
     scores = random.normal([2 * label for *_, label in pairs], 1)
     write(
@@ -76,9 +78,6 @@ def write_pairs(folder: Path, random: np.random.Generator) -> None:
         copyfile(HDF5 / f"sidekit-{kind}.h5", folder / f"{kind}.h5")
     lines = (f"{one} {other} {score}\n" for (one, other, _), score in zip(pairs, scores, strict=True))
     (folder / "scores.txt").write_text("".join(lines))
-    names = [name for one, other, _ in pairs for name in (one, other)]
-    cohort = (f"{name} c{number} {score}\n" for name in names for number, score in enumerate(random.normal(size=310)))
-    (folder / "cohort.txt").write_text("".join(cohort))
 
 
 def write(path: Path, header: list[str], rows: Iterable[Sequence[object]]) -> None:
