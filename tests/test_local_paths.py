@@ -212,7 +212,7 @@ def test_paths_of_the_command_line_are_local(name: str, home: Path) -> None:
         ("score", "s3://bucket/p.csv"),
         ("train", "s3://bucket/config.yaml"),
         ("train", "digits", "--out", "gs://bucket/runs"),
-        ("concern", "suggest", "s3://bucket/p.csv", "--from", "tsne", "--out", "concern.yaml"),
+        ("concern", "suggest", "s3://bucket/p.csv", "--from", "costs", "--out", "concern.yaml"),
         ("concern", "check", "s3://bucket/concern.yaml"),
         ("decide", "fit", "p.csv", "--concern", "traffic-lights", "--out", "rule.pt", "--priors", "s3://bucket/p.json"),
     ],

@@ -164,7 +164,7 @@ _mnist = Task(
     lengths=(1, 2),
 )
 _DIGITS_RELEASES = ((1, 8), (2, 8), (3, 8, 9), (4, 7), (7, 4, 9), (8, 1, 2, 3, 9), (9, 3, 7, 8))
-"""As drafted by ``mpcs concern suggest digits --from tsne --seeds 1``."""
+"""Digits that are neighbours in a t-SNE projection of the images, as in the MPCS paper."""
 _digits = Task(
     "digits, MLP",
     partial(all_samples, load=load_digits),

@@ -17,8 +17,6 @@ VERBS = (
     "score",
     "explore",
     "detect",
-    "convert",
-    "normalize",
     "calibrate",
     "decide",
     "monitor",

@@ -167,13 +167,13 @@ _VALIDATION = "Predictions and labels of samples that the model was not trained 
 Validation = Annotated[Path, file_argument("VALIDATION", _VALIDATION)]
 
 
-def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def shared(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that adds the options ``names`` to a verb, and checks all given paths before the verb runs.
 
     Each path must be local: ``~`` is expanded, and an address such as ``s3://bucket`` is refused.
     The verb gets the options in `READING` as the argument ``reading``. Those in `PRINTING` are stored in
     `COMMAND_LINE`. A file option without Typer's setting ``exists`` is an output. Its file must not exist, unless
-    --overwrite is given or the option is ``writable``. It must not be an input, either, unless ``in_place`` is true.
+    --overwrite is given or the option is ``writable``. It must not be an input, either.
     """
 
     def decorated(verb: Callable[..., None]) -> Callable[..., None]:
@@ -197,7 +197,7 @@ def shared(*names: str, in_place: bool = False) -> Callable[[Callable[..., None]
             for name in {*PRINTING} & {*names}:
                 if value := given.pop(name):
                     setattr(COMMAND_LINE, name, value)
-            _check_files(given, infos, in_place=in_place, or_else=" or pass --overwrite" * ("overwrite" in names))
+            _check_files(given, infos, or_else=" or pass --overwrite" * ("overwrite" in names))
             read = {name: given.pop(name) for name in READING if name in names}
             verb(**given, **({"reading": _read_options(read)} if read else {}))
 
@@ -243,8 +243,8 @@ def option_name(name: str) -> str:
     return f"--{name.removeprefix('from_').replace('_', '-')}"
 
 
-def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place: bool, or_else: str) -> None:
-    """Check each output by `check_out`; refuse one that another option writes, or that is read unless ``in_place``."""
+def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, or_else: str) -> None:
+    """Check each output by `check_out`; refuse one that is read, or that another option writes."""
     files = {name: given[name] for name, info in infos.items() if not info.dir_okay and given.get(name)}
     read, written = list[Path](), list[Path]()
     for name, value in files.items():
@@ -256,7 +256,7 @@ def _check_files(given: Mapping[str, Any], infos: Mapping[str, Any], *, in_place
             continue
         option = str(info.metavar) if isinstance(info, ArgumentInfo) else option_name(name)
         check_out(path, option, is_kept=info.writable, or_else=or_else)
-        if path.exists() and not in_place and any(path.samefile(other) for other in read):
+        if path.exists() and any(path.samefile(other) for other in read):
             raise typer.BadParameter(f"{printable(str(path))} is a file to read: choose another", param_hint=option)
         if path.resolve() in written:
             raise typer.BadParameter(f"{path} is written by another option, too", param_hint=option)

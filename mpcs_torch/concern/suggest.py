@@ -1,4 +1,4 @@
-"""Draft a `ConcernSpec` from a class hierarchy, costs, an order of classes, or an embedding."""
+"""Draft a `ConcernSpec` from a class hierarchy, costs, or an order of classes."""
 
 import math
 from collections import Counter
@@ -6,13 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 
 import torch
-from torch import Tensor
 
 from mpcs_torch.concern.spec import ConcernSpec
 from mpcs_torch.errors import quoted, shown
-
-MIN_SHARE = 0.01
-"""The minimum share of neighbours of a released pair of classes, if no number of pairs is given."""
 
 
 def spec_from_tree(
@@ -97,84 +93,3 @@ def _edges(path: Sequence[str], other: Sequence[str]) -> int:
     """Count the edges between two leaves; ``path`` and ``other`` name the branches from the root to each leaf."""
     shared = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(path, other, strict=False))))
     return len(path) + len(other) - 2 * shared + 2
-
-
-def neighbour_shares(embedding: Tensor, labels: Tensor, num_classes: int, *, neighbours: int = 10) -> Tensor:
-    """Compute the share of each class among the nearest neighbours of each class in an embedding, such as t-SNE.
-
-    Args:
-        embedding: ``(N, D)`` floating-point positions.
-        labels: ``(N,)`` integer class indices.
-        num_classes: The number of classes, C.
-        neighbours: The number of nearest neighbours per sample.
-
-    Returns:
-        ``(C, C)``, float64, in [0, 1]: row i has the share of each class among the neighbours of samples of class i.
-    """
-    from sklearn.neighbors import NearestNeighbors
-
-    if len(labels) <= neighbours:
-        raise ValueError(f"embedding must have more than {neighbours} samples, but has {len(labels)}.")
-    nearest = NearestNeighbors(n_neighbors=neighbours).fit(embedding.numpy()).kneighbors(return_distance=False)
-    near = labels[torch.from_numpy(nearest)]
-    pairs = labels.unsqueeze(1) * num_classes + near
-    counts = torch.bincount(pairs.flatten(), minlength=num_classes**2).reshape(num_classes, num_classes).double()
-    return counts / counts.sum(dim=1, keepdim=True).clamp(min=1)
-
-
-def spec_from_neighbours(
-    shares: Tensor, classes: Sequence[str], *, pairs: int | None = None, factor: float = 0.5
-) -> ConcernSpec:
-    """Make a spec that releases (tolerates) confusions, in both directions, of classes close in an embedding.
-
-    The MPCS paper released classes that are adjacent in a t-SNE projection. Such classes are hard to separate. Check
-    that confusing them does no harm.
-
-    Args:
-        shares: ``(C, C)`` shares of neighbours in [0, 1] from `neighbour_shares`, or the mean of several such results.
-            The share of a pair of classes i and j is the larger of ``shares[i, j]`` and ``shares[j, i]``.
-        classes: The C class names.
-        pairs: The number of ordered pairs (true, predicted) to release, which must be even, because both directions are
-            released. Default: all pairs with a share of at least 0.01.
-        factor: The concern (cost) of a released pair; other errors cost 1.
-
-    Example:
-        >>> shares = torch.tensor([[0.9, 0.1, 0.0], [0.0, 0.8, 0.2], [0.0, 0.3, 0.7]])
-        >>> spec_from_neighbours(shares, ["cat", "dog", "wolf"], pairs=2).releases
-        ((1, 2), (2, 1))
-    """
-    adjacent = _adjacent(shares, pairs)
-    most = int(adjacent.sum())
-    if pairs is not None and most < pairs:
-        raise ValueError(f"pairs must be at most {most}, the pairs of classes that are neighbours, but got {pairs}.")
-    releases = [[i, *row.nonzero().flatten().tolist()] for i, row in enumerate(adjacent) if row.any()]
-    return ConcernSpec(list(classes), releases=releases, factor=factor)
-
-
-def count_releases(shares: Tensor, *, pairs: int | None = None) -> Tensor:
-    """Count for each pair of classes how many of R embeddings (with R seeds, say) would release it: int64 (C, C).
-
-    ``shares`` (R, C, C) are results of `neighbour_shares`, and ``pairs`` is as in `spec_from_neighbours`.
-
-    Example:
-        >>> runs = torch.tensor([[[0.9, 0.1], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]]])
-        >>> count_releases(runs)
-        tensor([[0, 1],
-                [1, 0]])
-    """
-    return torch.stack([_adjacent(run, pairs) for run in shares]).long().sum(dim=0)
-
-
-def _adjacent(shares: Tensor, pairs: int | None) -> Tensor:
-    """Return whether to release each pair of classes, bool (C, C), symmetric; False if its share is 0."""
-    mutual = torch.maximum(shares, shares.t())
-    if pairs is None:
-        return (mutual >= MIN_SHARE).fill_diagonal_(False)
-    if pairs < 2 or pairs % 2:
-        raise ValueError(f"pairs must be even and at least 2, as both directions are released, but got {pairs}.")
-    upper = mutual.triu(1).flatten()
-    nearest = upper.argsort(descending=True, stable=True)[: pairs // 2]
-    adjacent = torch.zeros_like(upper, dtype=torch.bool)
-    adjacent[nearest] = upper[nearest] > 0
-    one_way = adjacent.reshape(mutual.shape)
-    return one_way | one_way.t()

@@ -143,26 +143,3 @@ def _draw_cells(axes: Axes, confusion: Tensor, released: Tensor | None, costs: T
 
 def _square(x: float, y: float, half: float) -> Rectangle:
     return Rectangle((x - half, y - half), 2 * half, 2 * half)
-
-
-def embedding_figure(embedding: Tensor, labels: Tensor, released: Tensor, class_names: Sequence[str]) -> Figure:
-    """Draw samples at their positions ``embedding`` (N, 2), coloured by class.
-
-    A line joins the medians of two classes if ``released``, bool (C, C), says that an error between them is tolerable.
-    """
-    figure, axes = canvas(7, "Lines: pairs that the suggestion releases", width=8, xticks=[], yticks=[])
-    axes.spines[:].set_visible(True)
-    middles = dict[int, list[float]]()
-    for number in sorted(set(labels.tolist())):
-        points, name = embedding[labels == number], literal(class_names[number], MAX_BESIDE)
-        again, place = divmod(number, len(style.SYSTEMS))
-        marker = style.MARKERS[again % len(style.MARKERS)]
-        axes.scatter(
-            points[:, 0], points[:, 1], s=14, c=style.SYSTEMS[place], marker=marker, alpha=0.6, linewidths=0, label=name
-        )
-        middles[number] = points.median(dim=0).values.tolist()
-    for pair in (released | released.t()).triu(1).nonzero().tolist():
-        if all(number in middles for number in pair):
-            ends = [middles[number] for number in pair]
-            axes.plot(*zip(*ends, strict=True), color=style.BLACK, linewidth=1.5)
-    return legend_below(figure, 3)

@@ -14,7 +14,7 @@ from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.trainer.recommended import WAYS, Demonstration, SeedResult
 from tests.cli.test_cli import IRIS, RECORDS, run
 
-WRITE_FILES_ALONE = {"convert", "explore", "normalize", "report"}
+WRITE_FILES_ALONE = {"explore", "report"}
 PREDICTIONS = "target,red,green\n" + "red,0.8,0.2\ngreen,0.4,0.6\nred,0.3,0.7\ngreen,0.1,0.9\n" * 30
 
 

@@ -64,12 +64,6 @@ CHAINS: dict[str, tuple[Columns, str, list[str]]] = {
         "calibrate apply pav.pt FILE --out OUT --overwrite",
         ["detect OUT --llr --json"],
     ),
-    "normalize": (
-        TRIALS,
-        "normalize FILE --cohort cohort.txt --method z --out OUT --overwrite",
-        ["detect OUT --json", "normalize OUT --cohort cohort.txt --method z --out again.csv --overwrite"],
-    ),
-    "convert": (TRIALS, "convert FILE OUT --overwrite", ["detect OUT --json"]),
 }
 """The columns of a file, the command that writes another file, and the commands that read this file next."""
 
@@ -95,8 +89,6 @@ def test_a_written_file_is_read_by_the_next_command_as_that_of_csv(
     monkeypatch.chdir(folder)
     columns, command, next_commands = CHAINS[chain]
     outs = ["out.csv", "out.parquet", *(f"out{end}" for end in (".tsv", ".txt", ".npz", ".pt") if name.endswith(end))]
-    if chain == "convert":
-        outs = ["out.csv", "out.parquet", "out.npz"]
     results = []
     for source, out in (("p.csv", "out.csv"), *((name, each) for each in outs)):
         ALL_FORMATS[source](folder / source, columns)

@@ -24,8 +24,6 @@ STATUS = {"mpcs monitor rule.pt log.csv later.csv --state state.json --html": 1}
 SLOW = {
     "mpcs reproduce": "repeats the paper's experiments, for minutes to hours",
     "mpcs data get": "downloads data",
-    "mpcs concern suggest mnist": "needs MNIST",
-    "mpcs concern suggest digits": "fits t-SNE five times to all digits",
     "mpcs demo": "trains with twenty seeds, which `make demo` and tests/cli/test_cli.py do, too",
     "torchrun": "starts processes that import torch",
 }

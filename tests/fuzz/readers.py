@@ -16,7 +16,6 @@ import pyarrow.parquet
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.cli.drafts import read_samples
 from mpcs_torch.concern import load_concern
 from mpcs_torch.evaluation.calibration_files import (
     SavedCalibration,
@@ -27,7 +26,7 @@ from mpcs_torch.evaluation.calibration_files import (
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
-from mpcs_torch.evaluation.files.write import read_cohort, rewrite_scores
+from mpcs_torch.evaluation.files.write import rewrite_scores
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.checkpoint_files import Manifest, delete_checkpoints
 from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_config
@@ -155,9 +154,7 @@ def _trial_table(name: str) -> Callable[[Path], object]:
 def _rewritten(name: str) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
         out = folder / f"out-{name}"
-        return rewrite_scores(
-            folder / name, out, lambda scores, *_: scores, ReadOptions(), lambda rows: None, sides=["test"]
-        )
+        return rewrite_scores(folder / name, out, lambda scores: scores, ReadOptions(), lambda rows: None)
 
     return read
 
@@ -259,7 +256,6 @@ def readers() -> dict[str, Reader]:
     calibration = _saved(lambda path: save_calibration(vector, path))
     text = "".join(f"{row[0]!r} {label}\n" for row, label in zip(PROBS.tolist(), [0, 1] * 10, strict=True))
     pairs = "".join(f"m{n} t{n} {row[0]!r}\n" for n, row in enumerate(PROBS.tolist()))
-    cohort = "".join(f"m{n % 4} c{n} {row[0]!r}\n" for n, row in enumerate(PROBS.tolist())).encode()
     trials = "".join(f"m{n} t{n} {'target' if n % 2 else 'nontarget'}\n" for n in range(20))
     columns = {"test": np.array([f"t{n}" for n in range(20)]), "enrollment": np.array(["é", "m"] * 10)}
     trial_arrays = {"scores": PROBS[:, 0].numpy(), "labels": np.arange(20) % 2 == 0, **columns}
@@ -274,10 +270,6 @@ def readers() -> dict[str, Reader]:
     named = _table(
         ["red", "yellow", "a green"], [["red", "yellow", "a green"][label] for label in TARGET.tolist()]
     ).encode()
-    samples = _saved(
-        lambda path: np.savez(path, inputs=PROBS.numpy(), labels=np.array(["a", "b", "c"])[TARGET.numpy()]),
-        ".npz",
-    )
     tsv, ts = ({f"UCR/S/S_{p}.{s}": _ucr(s == "tsv") for p in ("TRAIN", "TEST")} for s in ("tsv", "ts"))
     return {
         "csv": Reader({"p.csv": named}, _predictions("p.csv")),
@@ -298,15 +290,6 @@ def readers() -> dict[str, Reader]:
         "trials Kaldi": Reader({"s": pairs.encode(), "t": trials.encode()}, _trials("s", "t")),
         "rewritten trials": Reader({"s": pairs.encode()}, _rewritten("s")),
         "rewritten parquet": Reader({"s.parquet": _saved(_parquet_trials)}, _rewritten("s.parquet")),
-        "cohort text": Reader({"c": cohort}, lambda folder: read_cohort(folder / "c", lambda rows: None)),
-        "cohort csv": Reader(
-            {"c.csv": b"name,cohort,score\n" + cohort.replace(b" ", b",")},
-            lambda folder: read_cohort(folder / "c.csv", lambda rows: None),
-        ),
-        "samples npz": Reader({"s.npz": samples}, lambda folder: read_samples(folder / "s.npz")),
-        "samples npz members": Reader(
-            {"s.npz": samples}, lambda folder: read_samples(folder / "s.npz"), damaged_member
-        ),
         "UCR tsv": Reader(tsv, lambda folder: load_ucr(folder, set="S")),
         "UCR ts": Reader(ts, lambda folder: load_ucr(folder, set="S")),
         "MNIST": Reader(mnist, load_mnist),

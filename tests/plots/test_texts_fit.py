@@ -25,7 +25,6 @@ from mpcs_torch.plots import (
     score_histograms,
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
-from mpcs_torch.plots.confusion import embedding_figure
 from mpcs_torch.plots.forest import MonitoredMean, Panel, forest_figure, result_figure, watched_means
 from mpcs_torch.plots.samples import samples_figure
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend
@@ -63,12 +62,6 @@ def reliability_of(size: int, is_long: bool) -> Figure:
     accuracy = ProbabilityAccuracy(num_classes=4)
     accuracy.update(torch.randn(200, 4, generator=GENERATOR), torch.arange(200) % 4)
     return reliability(accuracy.bins(), accuracy.reported(), LONG if is_long else "t")
-
-
-def embedding(size: int, is_long: bool) -> Figure:
-    points = torch.randn(20 * size, 2, generator=GENERATOR)
-    released = torch.rand(size, size, generator=GENERATOR) < 0.1
-    return embedding_figure(points, torch.arange(20 * size) % size, released, names(size, is_long=is_long))
 
 
 def effects(size: int, is_long: bool) -> dict[str, tuple[tuple[float, float, float], tuple[float, float, float]]]:
@@ -146,7 +139,6 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     value_scale: [(ONE, lambda _, is_long: value_scale(0.4, {"guess": 1.5, "none": 0.0}, LONG * is_long, xlabel="x"))],
     decision_shares: [(ONE, lambda _, is_long: decision_shares(dict.fromkeys(KINDS, 123456.7), LONG * is_long))],
     reliability: [(ONE, reliability_of)],
-    embedding_figure: [(CLASSES, embedding)],
     samples_figure: [((2, 12), thumbnails)],
     forest_figure: [
         ((1, 14), lambda size, is_long: forest_figure(effects(size, is_long=is_long), ["errors, %", "points"])),

@@ -1,21 +1,19 @@
 """``mpcs concern``: check and draft concern files."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from mpcs_torch.cli.app import group_of_commands
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, say
-from mpcs_torch.cli.options import DataRoot, file_or_name, option_name, path_of, refused_values, shared
-from mpcs_torch.tables import Table
+from mpcs_torch.cli.options import file_or_name, option_name, path_of, refused_values, shared
 
 concern = group_of_commands("Check or draft a concern file, which says how much each error matters.")
 
-Source = Literal["tsne", "tree", "costs", "order"]
+Source = Literal["tree", "costs", "order"]
 """The source from which ``mpcs concern suggest`` drafts a concern."""
 OPTIONS: dict[Source, set[str]] = {
-    "tsne": {"pairs", "seeds", "data_root"},
     "tree": set(),
     "costs": {"dangerous"},
     "order": {"under", "over", "dangerous"},
@@ -57,54 +55,35 @@ def suggest(
     source: Annotated[Source, typer.Option("--from")],
     out: Annotated[Path, typer.Option(dir_okay=False)],
     given: Annotated[str, typer.Argument(metavar="INPUT")],
-    pairs: Annotated[int | None, typer.Option(show_default="all with 1 % of neighbours")] = None,
-    seeds: Annotated[int, typer.Option(min=1)] = 5,
     under: float = 1.0,
     over: float = 1.0,
     dangerous: Annotated[float | None, typer.Option(show_default="every error with a weight above 0")] = None,
-    data_root: DataRoot = Path("data"),
 ) -> None:
-    """Write a draft of a concern file for you to correct. For tsne, also draw the first run.
+    """Write a draft of a concern file for you to correct.
 
     Args:
         source: The source of the draft.
         out: The concern file to write.
-        given: tsne: a data set (such as digits or mnist), a loader of your own (package.module:function), or a file
-            with the column or array "labels" and other columns or arrays of numbers. tree: a YAML file of nested
-            classes. costs: a CSV file with the class names in its first row. order: class names from low to high,
-            separated by commas.
-        pairs: tsne: how many ordered pairs to release; an even number, because both directions are released.
-        seeds: tsne: how many runs to average. The output says how many of them would release each pair.
+        given: tree: a YAML file of nested classes. costs: a CSV file with the class names in its first row. order:
+            class names from low to high, separated by commas.
         under: order: the cost of a prediction that is too low, for each step in the order of classes.
         over: order: the cost of a prediction that is too high, for each step in the order of classes.
         dangerous: costs and order: errors with at least this weight are dangerous; the largest weight is 1.
     """
     _check_options(context, source)
     given = given if source == "order" else str(path_of(given, "INPUT"))  # a file or a name
-    picture = out.with_suffix(".png")
-    if source == "tsne" and picture.exists():
-        raise typer.BadParameter(f"{picture} exists: choose another file", param_hint="--out")
-    is_file = source in ("tree", "costs") or (source == "tsne" and ":" not in given and Path(given).suffix)
-    if is_file and not Path(given).is_file():
+    if source != "order" and not Path(given).is_file():
         raise typer.BadParameter(f"{given}: no such file", param_hint="INPUT")
 
     from mpcs_torch.cli.drafts import DRAFTS
     from mpcs_torch.concern import save_concern
-    from mpcs_torch.io.atomic_files import save_figure
 
-    settings: dict[str, Any] = {"pairs": pairs, "seeds": seeds, "data_root": data_root}
-    settings |= {"under": under, "over": over, "dangerous": dangerous}
+    settings = {"under": under, "over": over, "dangerous": dangerous}
     with refused_values(f"{given}: "):
-        draft = DRAFTS[source](given, **{name: settings[name] for name in OPTIONS[source]})
-    if draft.figure is not None:
-        save_figure(draft.figure, picture)
-        note(f"wrote {picture}")
-    spec, notes = draft.spec, draft.notes
-    comment = "\n".join(part.markdown() if isinstance(part, Table) else part for part in notes)
-    save_concern(spec, out, comment=f"Suggested from {source} of {given}. This is a draft: correct it.\n{comment}")
+        spec = DRAFTS[source](given, **{name: settings[name] for name in OPTIONS[source]})
+    save_concern(spec, out, comment=f"Suggested from {source} of {given}. This is a draft: correct it.")
     released, size = int(spec.released().sum()), len(spec.classes)
-    rows = [row for part in notes if isinstance(part, Table) for row in part.records()]
-    print_result({"concern": out, "classes": spec.classes, "released": released, "pairs": rows}, *notes)
+    print_result({"concern": out, "classes": spec.classes, "released": released})
     note(f"wrote {out}: {released} of {size} x {size} pairs released")
 
 

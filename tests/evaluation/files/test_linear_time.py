@@ -24,7 +24,6 @@ from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
-from mpcs_torch.evaluation.files.write import read_cohort
 from mpcs_torch.learning.checkpoint_files import Manifest
 from mpcs_torch.trainer.config.load_with_suggestions import load_config
 from mpcs_torch.trainer.result import read_records
@@ -187,11 +186,6 @@ READERS: Mapping[str, Growing] = {
     "columns of trials": Growing(trials, text(wide_trials, "t"), 4000),
     "all columns of trials": Growing(partial(trials, all_columns=True), text(wide_trials, "t"), 2000),
     "two files of trials": Growing(partial(trials, named=True), kaldi, 20_000),
-    "rows of a cohort": Growing(
-        lambda folder: read_cohort(folder / "c", lambda rows: None),
-        text(lambda n: "".join(f"m{row % 4} c{row} {row / 7}\n" for row in range(n)), "c"),
-        50_000,
-    ),
     "lines of JSON": Growing(table, text(lambda n: f"{RECORD}\n" * n, "p.jsonl"), 20_000),
     "records of JSON": Growing(table, text(lambda n: f"[{','.join([RECORD] * n)}]", "p.json"), 20_000),
     "records of a pipeline": Growing(table, text(lambda n: f"{SCORED}\n" * n, "p.jsonl"), 10_000),
