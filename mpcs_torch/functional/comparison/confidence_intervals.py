@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.inputs.checks import widest_float
+from mpcs_torch.functional.inputs.checks import widened
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 
 
@@ -246,9 +246,8 @@ def jackknife_interval(
     count = len(names)
     if count < 2:
         raise ValueError(f"groups must hold at least 2 groups, but hold {count}.")
-    wide = widest_float(groups.device)
-    whole = statistic(torch.arange(len(groups), device=groups.device)).to(wide)
-    without = torch.stack([statistic((groups != name).nonzero().squeeze(1)).to(wide) for name in names])
+    whole = widened(statistic(torch.arange(len(groups), device=groups.device)))
+    without = torch.stack([widened(statistic((groups != name).nonzero().squeeze(1))) for name in names])
     mean = without.mean(dim=0)
     estimate = count * whole - (count - 1) * mean
     error = ((count - 1) / count * (without - mean).square().sum(dim=0)).sqrt()

@@ -75,13 +75,6 @@ class ErrorCounts(NamedTuple):
         return ErrorCounts(self.misses[index], self.false_alarms[index], self.thresholds[index])
 
 
-def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
-    """Validate scores and labels (N,), and count errors at each threshold; warn if the scores seem to be reversed."""
-    counts = count_errors(*checked_scores(preds, target))
-    warn_if_reversed(area_under_roc(counts), counts)
-    return counts
-
-
 def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
     """Warn if ``area``, under the ROC curve, is more than 2 standard deviations (of random scores) below 1/2."""
     targets = int(counts.targets)

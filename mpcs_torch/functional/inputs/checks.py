@@ -16,6 +16,11 @@ def widest_float(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
+def widened(values: Tensor) -> Tensor:
+    """Convert values to the dtype in which sums are computed."""
+    return values.to(widest_float(values.device))
+
+
 def check_choice(name: str, value: object, choices: Any) -> None:
     """Check that ``value`` is one of the values of ``choices``, a `Literal`."""
     allowed = get_args(choices)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors, at_rows, by_class, concat_chunks, map_chunks
+from mpcs_torch.functional.inputs.checks import widened
 from mpcs_torch.functional.inputs.faults import Fault, outside
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
 
@@ -81,10 +82,9 @@ class SoftSamples(NamedTuple):
     def sums(
         self,
         element_values: Callable[["SoftSamples"], Sequence[Tensor]],
-        dtype: torch.dtype,
         bins: Bins | None = None,
     ) -> list[Tensor]:
-        """Return weighted sums over the samples, in ``dtype``: (C,) each, or (B, C) with B bins.
+        """Return weighted sums over the samples: (C,) each, or (B, C) with B bins; float64 (float32 on MPS).
 
         ``element_values`` is called with slices of the samples, and returns one tensor (M, C) of values for each sum.
         """
@@ -94,7 +94,7 @@ class SoftSamples(NamedTuple):
             weighted = element_values(chunk)
             if self.is_weighted:
                 weighted = [values * chunk.weight.unsqueeze(1) for values in weighted]
-            weighted = [values.to(dtype) for values in weighted]  # faster than a sum with a dtype
+            weighted = [widened(values) for values in weighted]  # faster than a sum with a dtype
             return [values.sum(dim=0) if bins is None else bins.sum(values) for values in weighted]
 
         if bins is not None:

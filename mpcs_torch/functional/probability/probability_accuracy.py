@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -11,7 +11,6 @@ from torch import Tensor
 from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import map_chunks
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widest_float
-from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Bins, value_rules
 from mpcs_torch.functional.inputs.probabilities import (
     SCORE_RULES,
@@ -24,7 +23,6 @@ from mpcs_torch.functional.probability.scores import (
     POWERS,
     ProbabilityMeans,
     check_floor,
-    log_generalized_mean,
     means_from_probs,
     means_of_sums,
     power_sums,
@@ -154,70 +152,6 @@ def _edges(cells: int, device: torch.device) -> Tensor:
     lowest = 2 ** (torch.arange(-LOW_CELLS, 0, device=device, dtype=wide) / PER_OCTAVE) / cells
     lowest[0] = 0
     return torch.cat([lowest, torch.arange(1, cells + 1, device=device, dtype=wide) / cells])
-
-
-CURVE_POWERS = tuple(tenth / 10 for tenth in range(-20, 21))
-
-
-class MeanCurve(NamedTuple):
-    """Generalized means in [0, 1] for R powers: float64 (R,) each (float32 on MPS)."""
-
-    power: Tensor
-    reported: Tensor
-    """The means of the reported probabilities of true classes."""
-    measured: Tensor
-    """The means of the measured rates of true classes."""
-
-
-def generalized_mean_curve(
-    preds: Tensor,
-    target: Tensor,
-    *,
-    num_classes: int,
-    powers: Sequence[float] = CURVE_POWERS,
-    from_logits: bool = True,
-    epsilon: float = 0.005,
-    n_bins: int = 20,
-    delta: float | None = 0.005,
-    span: BinSpan = "data",
-    ignore_index: int | None = None,
-) -> MeanCurve:
-    """Compute the generalized means of reported and measured probabilities for several powers; higher is better.
-
-    The means rise with the power; the powers -2/3, 0 and 1 give robustness, geometric accuracy and decisiveness. If the
-    reported mean of a power is below the measured mean, the classifier is underconfident at this power.
-
-    ``powers`` are R finite numbers. The other arguments, measured rates and errors are as in `probability_accuracy`.
-
-    Returns:
-        The means for each of ``powers``; NaN without samples.
-
-    References:
-        George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
-        arXiv:2006.00058, Eq. 2 and Section 4. The paper looks at three powers.
-
-    Example:
-        >>> probs = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
-        >>> curve = generalized_mean_curve(
-        ...     probs, torch.tensor([0, 1]), num_classes=2, powers=(-2 / 3, 0, 1), from_logits=False
-        ... )
-        >>> curve.reported
-        tensor([0.5684, 0.6000, 0.6500], dtype=torch.float64)
-    """
-    measure = ProbabilityAccuracy(num_classes, None, from_logits, epsilon, n_bins, delta, span, ignore_index)
-    require(powers and all(map(isfinite, powers)), "powers must be finite and at least one", powers)
-    samples = measure.rows(preds, target)
-    raise_first(samples.find_faults())
-    counted = samples.at(samples.labels.counted)
-    probs = counted.map(prob_of_true_class).to(counted.labels.weight.dtype)
-    _, bins = measure.exact(samples)
-    reported = _means(probs, torch.ones_like(probs), powers, epsilon)
-    return MeanCurve(reported.new_tensor(powers), reported, _means(bins.rate, bins.correct, powers, epsilon))
-
-
-def _means(values: Tensor, weights: Tensor, powers: Sequence[float], epsilon: float) -> Tensor:
-    logs = values.clamp(min=epsilon).log()
-    return torch.stack([log_generalized_mean(logs, weights, power).exp() for power in powers])
 
 
 def probability_accuracy(
