@@ -133,8 +133,8 @@ def checked_values(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[
     n = counts.double().cpu().numpy()
     y = np.ones_like(x) if per is None else per.double().cpu().numpy()
     for name, numbers in (("values", x), ("counts", n), ("per", y)):
-        if numbers.ndim != 1 or numbers.shape != x.shape or not np.isfinite(numbers).all():
-            raise ValueError(f"{name} must be finite numbers (K,), as many as values, but got shape {numbers.shape}.")
+        is_valid = numbers.ndim == 1 and numbers.shape == x.shape and np.isfinite(numbers).all()
+        require(is_valid, f"{name} must be finite numbers (K,), as many as values", f"shape {numbers.shape}")
     if (n < 0).any() or (n != np.floor(n)).any() or not n.any():
         raise ValueError("counts must be whole numbers from 0 on, of which one is above 0.")
     require(not (y < 0).any(), "per must be at least 0", f"{y.min():g}")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.comparison.confidence_intervals import (
     bounded_mean_bound,
     bounded_mean_interval,
@@ -191,9 +192,9 @@ def audited_mean(
     loss = torch.as_tensor(loss).double().cpu()
     predicted = torch.as_tensor(predicted).double().cpu()
     chance = torch.as_tensor(chance).double().cpu()
-    if loss.ndim != 1 or not loss.shape == predicted.shape == chance.shape or not len(loss):
-        shapes = tuple(loss.shape), tuple(predicted.shape), tuple(chance.shape)
-        raise ValueError(f"loss, predicted and chance must have the same shape (N,), N at least 1, but got {shapes}.")
+    shapes = tuple(loss.shape), tuple(predicted.shape), tuple(chance.shape)
+    is_alike = loss.ndim == 1 and loss.shape == predicted.shape == chance.shape and len(loss)
+    require(is_alike, "loss, predicted and chance must have the same shape (N,), N at least 1", shapes)
     known = ~loss.isnan()
     _check_samples("loss", ~known | ((loss >= 0) & (loss <= 1)), "from 0 to 1, or NaN without a label")
     _check_samples("loss", known | (chance < 1), "known where the chance is 1")

@@ -73,6 +73,8 @@ class Labels(NamedTuple):
 
     def weighted(self, values: Tensor) -> Tensor:
         """Multiply ``values`` (M,) by the sample weights, in float64 (float32 on MPS); infinity times 0 gives 0."""
+        if values.dtype == torch.bool:
+            return torch.where(values, self.weight, 0.0)
         return torch.where(self.weight > 0, widened(values) * self.weight, 0.0)  # 0 * inf is NaN
 
     def add_up(self, terms: Sequence[Term], width: int, bins: Bins | None = None) -> Tensor:
@@ -90,11 +92,13 @@ class Labels(NamedTuple):
 
     def find_faults(self, rule: str, preds: Tensor, broken: Tensor) -> Sequence[Fault]:
         """Return a `Fault` for each of `value_rules`; ``broken`` (M,) marks the samples that violate ``rule``."""
-        counted = self.counted
         bad_labels = outside(self.raw, 0, self.num_classes - 1)
+        if self.ignored is not None:
+            bad_labels = bad_labels & ~self.ignored
+            broken = broken & ~self.ignored
         return (
-            Fault(label_rule(self.num_classes), self.raw, bad_labels & counted),
-            Fault(rule, preds, broken & counted),
+            Fault(label_rule(self.num_classes), self.raw, bad_labels),
+            Fault(rule, preds, broken),
             find_bad_weights(self.weight),
         )
 
