@@ -30,7 +30,6 @@ from mpcs_torch.functional.concern.decision import shift_priors as shift_priors
 from mpcs_torch.functional.concern.expected_concern import expected_concern as expected_concern
 from mpcs_torch.functional.concern.expected_concern import mean_cost_range as mean_cost_range
 from mpcs_torch.functional.concern.expected_concern import row_cost as row_cost
-from mpcs_torch.functional.concern.limits import UnattainableLimitError as UnattainableLimitError
 from mpcs_torch.functional.concern.mpcs import concession_intervals as concession_intervals
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score as meta_pattern_concern_score
 from mpcs_torch.functional.detection.area import false_alarm_at_miss as false_alarm_at_miss
