@@ -94,7 +94,7 @@ class _Bins(NamedTuple):
         bins = torch.where(is_in_bin, index + self.number - len(self.starts), self.number)
         return torch.where(rank >= 0, rank, bins)
 
-    def count(self, probs: Tensor, counts: Tensor) -> Tensor:
+    def sums(self, probs: Tensor, counts: Tensor) -> Tensor:
         """Return the sum of the ``counts`` of ``probs`` in each singular cell and bin; the last is that in none."""
 
         def of_chunk(rows: slice) -> Tensor:
@@ -339,8 +339,8 @@ class ProbabilityAccuracy(Measure):
         starts = torch.cat([singular.to(low.dtype) * width, edges[:-1]])
         ends = torch.cat([starts[: len(singular)] + width, edges[1:]])
         order = starts.argsort(stable=True)
-        correct = bins.count(middle, of_true)[order].to(low.dtype)
-        both = bins.count(probs, counts)[order].to(low.dtype)
+        correct = bins.sums(middle, of_true)[order].to(low.dtype)
+        both = bins.sums(probs, counts)[order].to(low.dtype)
         means = means_from_probs(correct / both, correct, self.epsilon)
         return MeasuredProbabilities(means, starts[order], ends[order], correct, both - correct)
 
