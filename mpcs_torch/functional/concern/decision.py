@@ -202,5 +202,6 @@ def rounding_bound(rows: Tensor) -> float:
 
 
 def without_diagonal(concern: Tensor) -> Tensor:
-    """Return a copy of the matrix with 0 on its diagonal."""
-    return concern.clone().fill_diagonal_(0)
+    """Return a floating point copy of the matrix with 0 on its diagonal."""
+    floating = concern if concern.is_floating_point() else concern.float()
+    return floating.clone().fill_diagonal_(0)

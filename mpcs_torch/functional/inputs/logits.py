@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
 from mpcs_torch.functional.inputs.checks import check_choice, check_target
-from mpcs_torch.functional.inputs.faults import warn_of_probabilities
+from mpcs_torch.functional.inputs.faults import outside, warn_of_probabilities
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, check_weight_shape
 
 LossReduction = Literal["mean", "sum", "none"]
@@ -147,7 +147,7 @@ def _check_values(rule: str, values: Tensor, highest_allowed: float) -> None:
     """Check on the CPU that ``values`` are in [0, ``highest_allowed``]; on an accelerator, check nothing."""
     if not values.is_cpu or torch.compiler.is_compiling():
         return
-    bad = ~((values >= 0) & (values <= highest_allowed))
+    bad = outside(values, 0, highest_allowed)
     try:
         is_valid = not bad.any()
     except RuntimeError:  # inside vmap, values cannot be read

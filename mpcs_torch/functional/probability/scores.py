@@ -14,14 +14,6 @@ from mpcs_torch.functional.inputs.logits import LossBatch
 from mpcs_torch.functional.inputs.probabilities import Samples, Scale, input_scale
 from mpcs_torch.functional.measure import IntervalRule, ProbabilityMeasure, Ratios
 
-
-def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
-    """Return the logarithm of the generalized mean of exp(``logs``) with ``weights`` (N,); NaN if all weights are 0."""
-    if abs(power) < 1e-8:  # treated as 0, because rounding errors are larger than this difference
-        return (weights * logs).sum() / weights.sum()
-    return (torch.logsumexp(power * logs + weights.log(), dim=0) - weights.sum().log()) / power
-
-
 GEOMETRIC, DECISIVE, ROBUST = POWERS = (0.0, 1.0, -2 / 3)
 """The powers of geometric accuracy, decisiveness and robustness."""
 
@@ -274,9 +266,13 @@ def generalized_mean_loss(batch: LossBatch, power: float) -> Tensor:
     else:
         unweighted = batch._replace(settings=batch.settings._replace(weight=None))
         logs = -unweighted.cross_entropy()  # 0 for ignored samples
-    logs = torch.where(mass == 0, 0.0, logs)  # a weight of 0 also drops an impossible class
-    mean = log_generalized_mean(widened(logs), mass, power)
-    return -(mean * (mass.sum() / counts.sum())).to(batch.scores.dtype)
+    logs = widened(torch.where(mass == 0, 0.0, logs))  # a weight of 0 also drops an impossible class
+    total = mass.sum()
+    if abs(power) < 1e-8:  # treated as 0, because rounding errors are larger than this difference
+        log_mean = (mass * logs).sum() / total
+    else:
+        log_mean = (torch.logsumexp(power * logs + mass.log(), dim=0) - total.log()) / power
+    return -(log_mean * (total / counts.sum())).to(batch.scores.dtype)
 
 
 OverClasses = Literal["sum", "mean"]
