@@ -290,7 +290,7 @@ class ProbabilityAccuracy(Measure):
         of_true = widened(true_probs[samples.labels.counted])
         values, counts = torch.unique(of_true, return_counts=True)
         probs = counted.probs()
-        return reported, self._rates(values, values, counts, probs, torch.ones_like(counts[:1]).expand(probs.shape))
+        return reported, self._rates(values, values, counts, probs, counts.new_ones(1).expand(probs.shape))
 
     def value(self, sums: CellSums) -> Any:
         """Return the reported means, the measured means and the slope by name."""
