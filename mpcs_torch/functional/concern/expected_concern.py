@@ -147,8 +147,7 @@ class ExpectedConcern(RowMeasure):
         """Check the settings, and compute the costs."""
         check_choice("decision", self.decision, DecideBy)
         self.costs = cost_matrix(self.concern, self.num_classes)
-        ratio = prior_ratio(self.training_priors, self.priors, self.num_classes, needs_both=False)
-        self.ratio_of_priors = ratio
+        self.ratio_of_priors = prior_ratio(self.training_priors, self.priors, self.num_classes, needs_both=False)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -164,8 +164,7 @@ class HardF1(SoftScore):
 
     def degrees(self, samples: SoftSamples) -> Sequence[Tensor]:
         """Return whether both are positive, the predictions above the threshold, the labels above 0.5, and all."""
-        limit = self.threshold.to(samples.preds.device) if isinstance(self.threshold, Tensor) else self.threshold
-        predicted = (samples.predicted > limit) & samples.counted
+        predicted = (samples.predicted > self.threshold) & samples.counted
         actual = samples.actual > HARD_LABEL
         return predicted & actual, predicted, actual, samples.counted
 
