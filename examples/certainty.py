@@ -3,11 +3,11 @@
 import torch
 from matplotlib.figure import Figure
 from sklearn.datasets import load_digits
-from torch import nn
+from torch import Tensor, nn
 
 from mpcs_torch import ProbabilityAccuracy
-from mpcs_torch.functional import calibration_slope, generalized_mean, generalized_mean_curve
-from mpcs_torch.functional.probability.probability_accuracy import MeanCurve
+from mpcs_torch.functional import calibration_slope, decisiveness, geometric_accuracy, robustness
+from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities
 from mpcs_torch.functional.probability.scores import DECISIVE, GEOMETRIC, ROBUST, ProbabilityMeans
 from mpcs_torch.plots import reliability
 
@@ -20,6 +20,7 @@ TABLE_1 = {
 }
 FLOORS = (0.05, 0.01, 0.005, 0.001, 0.0)
 """The floors epsilon of Table 2."""
+POWERS = [tenth / 10 for tenth in range(-20, 21)]
 
 
 def main() -> None:
@@ -35,7 +36,7 @@ def main() -> None:
     digits = load_digits()
     inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
     print("\ntraining          robust  geometric  decisive   slope      (reported / measured)")
-    logits = {}
+    logits, curves = {}, {}
     for name, steps, noise in (("few steps", 60, 0.0), ("20 percent wrong labels", 800, 0.2)):
         torch.manual_seed(0)
         wrong = torch.rand(700) < noise
@@ -59,31 +60,47 @@ def main() -> None:
         file = f"certainty-{name.replace(' ', '-')}.png"
         reliability(accuracy.bins(), accuracy.reported(), name).savefig(file, dpi=110)
         print(f"wrote {file}")
+        of_true = logits[name].softmax(dim=1).gather(1, labels[700:].unsqueeze(1)).squeeze(1)
+        curves[name] = mean_curves(of_true, accuracy.bins())
 
-    curves = {name: generalized_mean_curve(of, labels[700:], num_classes=10) for name, of in logits.items()}
     mean_figure(curves).savefig("certainty-means.png", dpi=110)
     print("wrote certainty-means.png")
 
     print("\nreported means of the second model, by the floor epsilon of the probabilities, as in Table 2:")
     print("epsilon   below it  robust  geometric  decisive")
-    of_true = logits[name].softmax(dim=1).gather(1, labels[700:].unsqueeze(1))
     for epsilon in FLOORS:
         robust, geometric, decisive = (
-            generalized_mean(of_true, r, epsilon).item() for r in (ROBUST, GEOMETRIC, DECISIVE)
+            mean(logits[name], labels[700:], num_classes=10, epsilon=epsilon)
+            for mean in (robustness, geometric_accuracy, decisiveness)
         )
         print(f"{epsilon:<9} {(of_true < epsilon).float().mean():8.1%} {robust:7.3f} {geometric:10.3f} {decisive:9.3f}")
 
 
-def mean_figure(curves: dict[str, MeanCurve]) -> Figure:
+def mean_curves(of_true: Tensor, bins: MeasuredProbabilities) -> tuple[Tensor, Tensor]:
+    """Compute the means of reported and of measured probabilities of true classes for each of POWERS."""
+    reported = [power_mean(of_true, torch.ones_like(of_true), power) for power in POWERS]
+    measured = [power_mean(bins.rate, bins.correct, power) for power in POWERS]
+    return torch.stack(reported), torch.stack(measured)
+
+
+def power_mean(values: Tensor, weights: Tensor, power: float) -> Tensor:
+    """Compute the generalized mean of values, which are at least 0.005."""
+    floored, shares = values.clamp(min=0.005), weights / weights.sum()
+    if power == 0:
+        return (shares * floored.log()).sum().exp()
+    return (shares * floored**power).sum() ** (1 / power)
+
+
+def mean_figure(curves: dict[str, tuple[Tensor, Tensor]]) -> Figure:
     """Draw the means of reported (solid) and of measured probabilities (dashed) over their power; higher is better."""
     figure = Figure(figsize=(5, 4), layout="constrained")
     axes = figure.add_subplot(xlabel="power of the mean", ylabel="mean probability of the true class", ylim=(0, 1))
     for name, power in (("robustness", ROBUST), ("geometric", GEOMETRIC), ("decisiveness", DECISIVE)):
         axes.axvline(power, color="lightgrey", linewidth=0.8)
         axes.text(power, 0.02, f" {name}", rotation=90, color="grey")
-    for number, (name, curve) in enumerate(curves.items()):
-        axes.plot(curve.power, curve.reported, f"C{number}-", label=f"{name}, reported")
-        axes.plot(curve.power, curve.measured, f"C{number}--", label=f"{name}, measured")
+    for number, (name, (reported, measured)) in enumerate(curves.items()):
+        axes.plot(POWERS, reported, f"C{number}-", label=f"{name}, reported")
+        axes.plot(POWERS, measured, f"C{number}--", label=f"{name}, measured")
     figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return figure
 

@@ -7,6 +7,7 @@ import csv
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import NormalDist
 from typing import NamedTuple
 
 import torch
@@ -19,7 +20,6 @@ from mpcs_torch.functional import (
     bounded_mean_interval,
     clopper_pearson,
     detection_curve,
-    gaussian_equal_error,
 )
 from mpcs_torch.plots import det_curves, roc_curves
 from mpcs_torch.plots.canvas import BLACK, NONTARGETS, TARGETS
@@ -114,6 +114,15 @@ def write(path: Path, scores: Tensor, label: Tensor, others: Mapping[str, Sequen
         lines.writerows(zip(range(len(shown)), *others.values(), shown, label.tolist(), strict=True))
 
 
+def gaussian_equal_error(
+    nontarget_mean: float, nontarget_deviation: float, target_mean: float, target_deviation: float
+) -> tuple[float, float]:
+    """Compute the rate at which Gaussian scores have as high a miss rate as false-alarm rate, and its threshold."""
+    deviations = nontarget_deviation + target_deviation
+    threshold = (nontarget_mean * target_deviation + target_mean * nontarget_deviation) / deviations
+    return NormalDist().cdf((nontarget_mean - target_mean) / deviations), threshold
+
+
 def draw_gaussians(
     nontarget_mean: float, nontarget_deviation: float, target_mean: float, target_deviation: float
 ) -> Figure:
@@ -131,7 +140,7 @@ def draw_gaussians(
         axes.fill_between(
             scores[is_wrong], density[is_wrong], color=colour, alpha=0.4, label=f"{error}, {100 * rate:.2f} %"
         )
-    axes.axvline(threshold.item(), color=BLACK, linestyle=":", linewidth=0.9, label=f"threshold {threshold:.4f}")
+    axes.axvline(threshold, color=BLACK, linestyle=":", linewidth=0.9, label=f"threshold {threshold:.4f}")
     axes.legend(fontsize=9, loc="upper left")
     return axes.figure
 

@@ -35,7 +35,7 @@ def main() -> None:
     matrix.update(predicted, labels[test])
     for name, value in quality.compute().items():
         print(f"{name:20} {value:.4f}")
-    rates = class_error_rates(matrix.compute(), num_classes=10)
+    rates = class_error_rates(predicted, labels[test], num_classes=10)
     print("error rate by class ", " ".join(f"{rate:.2f}" for rate in rates))
 
     print("\nOther libraries use the same words for other numbers:")

@@ -120,8 +120,6 @@ ENTRIES = {kind.__name__: entry for kind, (entry, _) in SINGLE.items() if entry 
 """Exemption: the twin of these is an entry of the dictionary of `multiclass_quality_metrics`."""
 MORE_SETTINGS = {"meta_pattern_concern_score": ["reduction"]}
 """Exemption: scores of single samples cannot be the value of a Metric."""
-TAKE_COUNTS = {"multiclass_quality_metrics", "class_error_rates"}
-"""Exemption: their target is optional, because a confusion matrix of counts has none."""
 
 WITH_TWIN = sorted(set(metrics.__all__) - set(ENTRIES))
 VARIANTS = [(name, place) for name in SETTINGS for place in range(len(SETTINGS[name]))]
@@ -232,8 +230,6 @@ def test_twins_have_the_same_arguments_and_defaults(name: str) -> None:
         del by_kind[True][more]
     update = inspect.signature(getattr(metrics, name).update).parameters
     tensors = {parameter: update[parameter].default for parameter in arguments_of_update(name)}
-    if twin.__name__ in TAKE_COUNTS:
-        tensors["target"] = None
     assert list(by_kind[False].items()) == list(tensors.items())
     settings = {setting: repr(parameter.default) for setting, parameter in settings_of(name).items()}
     assert [(setting, repr(default)) for setting, default in by_kind[True].items()] == list(settings.items())

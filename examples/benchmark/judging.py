@@ -16,9 +16,8 @@ from examples.benchmark.training import Outcome, Training, file_name
 from examples.benchmark.trials import Arm, Trials, finish
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.decision import least_risk
-from mpcs_torch.functional.concern.limits import UnattainableLimitError
 from mpcs_torch.functional.inputs.decisions import REFERRED
-from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.learning import DecisionRule, Limit, UnattainableLimitError
 from mpcs_torch.learning.choice import best_calibration, choose_factor, decide, harm_matrix
 from mpcs_torch.learning.recommended import average_logits
 

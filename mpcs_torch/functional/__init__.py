@@ -6,8 +6,6 @@ from mpcs_torch.functional.comparison.confidence_intervals import JackknifeInter
 from mpcs_torch.functional.comparison.confidence_intervals import bounded_mean_interval as bounded_mean_interval
 from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson as clopper_pearson
 from mpcs_torch.functional.comparison.confidence_intervals import jackknife_interval as jackknife_interval
-from mpcs_torch.functional.comparison.means import AuditedMean as AuditedMean
-from mpcs_torch.functional.comparison.means import audited_mean as audited_mean
 from mpcs_torch.functional.comparison.sequential import AnytimeInterval as AnytimeInterval
 from mpcs_torch.functional.comparison.sequential import anytime_evidence as anytime_evidence
 from mpcs_torch.functional.comparison.sequential import anytime_interval as anytime_interval
@@ -30,7 +28,6 @@ from mpcs_torch.functional.concern.decision import shift_priors as shift_priors
 from mpcs_torch.functional.concern.expected_concern import expected_concern as expected_concern
 from mpcs_torch.functional.concern.expected_concern import mean_cost_range as mean_cost_range
 from mpcs_torch.functional.concern.expected_concern import row_cost as row_cost
-from mpcs_torch.functional.concern.limits import UnattainableLimitError as UnattainableLimitError
 from mpcs_torch.functional.concern.mpcs import concession_intervals as concession_intervals
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score as meta_pattern_concern_score
 from mpcs_torch.functional.detection.area import false_alarm_at_miss as false_alarm_at_miss
@@ -45,11 +42,8 @@ from mpcs_torch.functional.detection.cost import half_total_error_rate as half_t
 from mpcs_torch.functional.detection.cost import min_detection_cost as min_detection_cost
 from mpcs_torch.functional.detection.curve import DetectionSummary as DetectionSummary
 from mpcs_torch.functional.detection.curve import detection_curve as detection_curve
-from mpcs_torch.functional.detection.curve import detection_summary as detection_summary
 from mpcs_torch.functional.detection.equal_error_rate import EqualError as EqualError
-from mpcs_torch.functional.detection.equal_error_rate import GaussianEqualError as GaussianEqualError
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_rate as equal_error_rate
-from mpcs_torch.functional.detection.equal_error_rate import gaussian_equal_error as gaussian_equal_error
 from mpcs_torch.functional.detection.errors import ErrorRates as ErrorRates
 from mpcs_torch.functional.detection.errors import ReversedScoresWarning as ReversedScoresWarning
 from mpcs_torch.functional.detection.llr_cost import cllr as cllr
@@ -59,15 +53,12 @@ from mpcs_torch.functional.detection.normalization import CohortStatistics as Co
 from mpcs_torch.functional.detection.normalization import cohort_statistics as cohort_statistics
 from mpcs_torch.functional.detection.normalization import normalize_scores as normalize_scores
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning as ProbabilitiesWarning
-from mpcs_torch.functional.probability.probability_accuracy import MeanCurve as MeanCurve
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities as MeasuredProbabilities
 from mpcs_torch.functional.probability.probability_accuracy import calibration_slope as calibration_slope
-from mpcs_torch.functional.probability.probability_accuracy import generalized_mean_curve as generalized_mean_curve
 from mpcs_torch.functional.probability.probability_accuracy import probability_accuracy as probability_accuracy
 from mpcs_torch.functional.probability.scores import brier_score as brier_score
 from mpcs_torch.functional.probability.scores import cross_entropy as cross_entropy
 from mpcs_torch.functional.probability.scores import decisiveness as decisiveness
-from mpcs_torch.functional.probability.scores import generalized_mean as generalized_mean
 from mpcs_torch.functional.probability.scores import geometric_accuracy as geometric_accuracy
 from mpcs_torch.functional.probability.scores import overconfidence as overconfidence
 from mpcs_torch.functional.probability.scores import robustness as robustness
@@ -77,14 +68,12 @@ from mpcs_torch.functional.quality.scores import confusion_matrix as confusion_m
 from mpcs_torch.functional.quality.scores import macro_f1 as macro_f1
 from mpcs_torch.functional.quality.scores import matthews_correlation as matthews_correlation
 from mpcs_torch.functional.quality.scores import multiclass_quality_metrics as multiclass_quality_metrics
-from mpcs_torch.functional.soft.scores import SoftStatScores as SoftStatScores
 from mpcs_torch.functional.soft.scores import hard_f1 as hard_f1
 from mpcs_torch.functional.soft.scores import soft_f1 as soft_f1
 from mpcs_torch.functional.soft.scores import soft_fbeta as soft_fbeta
 from mpcs_torch.functional.soft.scores import soft_kl_divergence as soft_kl_divergence
 from mpcs_torch.functional.soft.scores import soft_precision as soft_precision
 from mpcs_torch.functional.soft.scores import soft_recall as soft_recall
-from mpcs_torch.functional.soft.scores import soft_stat_scores as soft_stat_scores
 
 if not TYPE_CHECKING:  # type checkers take "import A as A" for public
     __all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith(__name__))

@@ -135,7 +135,7 @@ class Measure(ABC):
 
     def sums_key(self) -> dict[str, Any]:
         """Return what the sums depend on: the settings that change them, and the methods that compute them."""
-        methods = [getattr(type(self), name, None) for name in ("sums", "terms", "term")]
+        methods = [getattr(type(self), name, None) for name in ("sums", "terms", "term", "degrees")]
         defined_in = [method.__qualname__ for method in methods if method is not None]
         return {"sums": defined_in, **{name: getattr(self, name) for name in self.sums_settings}}
 

@@ -9,6 +9,7 @@ from mpcs_torch.learning.decision_rule import Assessment as Assessment
 from mpcs_torch.learning.decision_rule import DecisionFileError as DecisionFileError
 from mpcs_torch.learning.decision_rule import DecisionRule as DecisionRule
 from mpcs_torch.learning.decision_rule import UnfittedRuleWarning as UnfittedRuleWarning
+from mpcs_torch.learning.limited_rate import UnattainableLimitError as UnattainableLimitError
 from mpcs_torch.learning.loss_modules import ConcernLoss as ConcernLoss
 from mpcs_torch.learning.loss_modules import GeneralizedMeanLoss as GeneralizedMeanLoss
 from mpcs_torch.learning.loss_modules import MarginRamp as MarginRamp

@@ -10,12 +10,12 @@ from torch import Tensor
 from mpcs_torch.calibration.scaling import not_finite
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
-from mpcs_torch.functional.concern.limits import LimitedRate, UnattainableLimitError
-from mpcs_torch.functional.concern.threshold_testing import RiskPath, ends_of_steps, first_step, last_step
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
+from mpcs_torch.learning.limited_rate import LimitedRate, UnattainableLimitError
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit
+from mpcs_torch.learning.threshold_testing import RiskPath, ends_of_steps, first_step, last_step
 
 CALIBRATION_SHARE = 0.2
 MAX_STEPS = 500

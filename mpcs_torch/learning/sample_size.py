@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.concern.limits import BETS, ENOUGH, LimitedRate
 from mpcs_torch.functional.inputs.confidence import check_confidence
+from mpcs_torch.learning.limited_rate import BETS, ENOUGH, LimitedRate
 from mpcs_torch.learning.rule_fit import calibration_units, total_units
 from mpcs_torch.learning.rule_limit import CLUSTER, SAMPLES, Limit
 

@@ -4,7 +4,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mpcs_torch.errors import did_you_mean, quoted
+from mpcs_torch.errors import InvalidValueError, did_you_mean, quoted
 from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.metrics.register import BY_NAME, OF_CLASS, PUBLISHED, TAKES, MetricEntry, Takes, identity_of
 
@@ -60,7 +60,7 @@ def entry_of_path(path: str) -> MetricEntry:
         raise ValueError(f"path must name a torchmetrics Metric class, but {quoted(path)} names {quoted(metric)}.")
     pairs = [pair.partition("=") for pair in arguments.split(",")] if arguments else []
     if bool(arguments) != path.endswith(")") or not all(setting.strip().isidentifier() for setting, _, _ in pairs):
-        raise ValueError(f"settings must be written as Class(setting=value), but got {quoted(path)}.")
+        raise InvalidValueError("settings must be written as Class(setting=value)", quoted(path))
     settings = {setting.strip(): _parse_value(value.strip()) for setting, _, value in pairs}
     name = custom_name.strip() or metric.__name__
     return MetricEntry(name, metric, _takes_of(metric), settings, compared_as=name)

@@ -4,7 +4,8 @@ import resource
 
 import torch
 
-from mpcs_torch.functional import OperatingPoint, detection_summary
+from mpcs_torch.functional import OperatingPoint
+from mpcs_torch.functional.detection.curve import summary_from_counts
 from mpcs_torch.functional.detection.errors import count_errors, hull_vertices
 from tests.benchmarks.rounds import quickest
 
@@ -25,7 +26,7 @@ def ratio(target_share: float = 0.5, distance: float = 2.0, rounds: int = 6) -> 
     calls = (
         lambda: scores.sort(),
         lambda: hull_vertices(counts),
-        lambda: detection_summary(scores, labels, points=POINTS),
+        lambda: summary_from_counts(count_errors(scores, labels), POINTS),
     )
     sort, pav, ours = quickest(calls, rounds)
     return ours / (sort + pav)

@@ -30,9 +30,8 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.units import DecisionUnits
-from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.functional.concern.limits import LimitedRate
-from mpcs_torch.learning import DecisionRule, Limit
+from mpcs_torch.learning import DecisionRule, Limit, UnattainableLimitError
+from mpcs_torch.learning.limited_rate import LimitedRate
 from tests.benchmarks.held_out import HeldOut, digits, mnist
 
 FITS = 500

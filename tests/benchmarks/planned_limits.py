@@ -19,8 +19,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.evaluation import EvaluationWarning
-from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, LimitPlan, plan_limit
+from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, LimitPlan, UnattainableLimitError, plan_limit
 from mpcs_torch.plots.canvas import DARK_GREY, canvas, coloured, grid, legend_below
 from mpcs_torch.tables import Table
 

@@ -13,9 +13,9 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning, TemperatureScaling, VectorScaling
 from mpcs_torch.evaluation import EvaluationWarning
-from mpcs_torch.functional import ProbabilitiesWarning, UnattainableLimitError, least_concern_decision
+from mpcs_torch.functional import ProbabilitiesWarning, least_concern_decision
 from mpcs_torch.io.artifacts import save_artifact, sealed
-from mpcs_torch.learning import DecisionFileError, DecisionRule, Limit, UnfittedRuleWarning
+from mpcs_torch.learning import DecisionFileError, DecisionRule, Limit, UnattainableLimitError, UnfittedRuleWarning
 from mpcs_torch.learning.decision_rule import KIND
 
 LIGHTS = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)

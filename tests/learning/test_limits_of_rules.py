@@ -17,8 +17,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.evaluation import EvaluationWarning
-from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit
+from mpcs_torch.learning import AllReferredWarning, DecisionRule, Limit, UnattainableLimitError
 from mpcs_torch.learning.rule_limit import report_on
 
 SKIN = ConcernSpec(

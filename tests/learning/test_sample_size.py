@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import betabinom, binom
 
-from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.functional.concern.limits import LimitedRate
-from mpcs_torch.learning import Limit, plan_limit
+from mpcs_torch.learning import Limit, UnattainableLimitError, plan_limit
+from mpcs_torch.learning.limited_rate import LimitedRate
 from mpcs_torch.learning.rule_fit import calibration_units, total_units
 from tests.benchmarks import planned_limits
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.inputs.checks import widest_float
+from mpcs_torch.functional.inputs.checks import widened
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, check_confidence
 
 
@@ -133,8 +133,8 @@ def checked_values(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[
     n = counts.double().cpu().numpy()
     y = np.ones_like(x) if per is None else per.double().cpu().numpy()
     for name, numbers in (("values", x), ("counts", n), ("per", y)):
-        if numbers.ndim != 1 or numbers.shape != x.shape or not np.isfinite(numbers).all():
-            raise ValueError(f"{name} must be finite numbers (K,), as many as values, but got shape {numbers.shape}.")
+        is_valid = numbers.ndim == 1 and numbers.shape == x.shape and np.isfinite(numbers).all()
+        require(is_valid, f"{name} must be finite numbers (K,), as many as values", f"shape {numbers.shape}")
     if (n < 0).any() or (n != np.floor(n)).any() or not n.any():
         raise ValueError("counts must be whole numbers from 0 on, of which one is above 0.")
     require(not (y < 0).any(), "per must be at least 0", f"{y.min():g}")
@@ -246,9 +246,8 @@ def jackknife_interval(
     count = len(names)
     if count < 2:
         raise ValueError(f"groups must hold at least 2 groups, but hold {count}.")
-    wide = widest_float(groups.device)
-    whole = statistic(torch.arange(len(groups), device=groups.device)).to(wide)
-    without = torch.stack([statistic((groups != name).nonzero().squeeze(1)).to(wide) for name in names])
+    whole = widened(statistic(torch.arange(len(groups), device=groups.device)))
+    without = torch.stack([widened(statistic((groups != name).nonzero().squeeze(1))) for name in names])
     mean = without.mean(dim=0)
     estimate = count * whole - (count - 1) * mean
     error = ((count - 1) / count * (without - mean).square().sum(dim=0)).sqrt()

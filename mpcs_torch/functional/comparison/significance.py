@@ -9,6 +9,8 @@ from torch import Tensor
 
 from mpcs_torch.errors import require
 from mpcs_torch.functional.comparison.confidence_intervals import checked_values
+from mpcs_torch.functional.inputs.checks import require_all
+from mpcs_torch.functional.inputs.faults import outside
 
 
 def holm_adjusted(p_values: Tensor) -> Tensor:
@@ -39,9 +41,7 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
     """
     is_row = p_values.is_floating_point() and p_values.ndim == 1
     require(is_row, "p_values must be floating point (M,)", f"{p_values.dtype} {tuple(p_values.shape)}")
-    outside = ~((p_values >= 0) & (p_values <= 1))  # NaN too
-    if outside.any():
-        raise ValueError(f"p_values must be in [0, 1], but got {p_values[outside][0].item():g}.")
+    require_all(~outside(p_values, 0, 1), "p_values must be in [0, 1]", p_values)
     ascending, order = p_values.double().sort(stable=True)
     if len(ascending) == 0:
         return ascending

@@ -8,7 +8,7 @@ from torch import Tensor
 from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, SeverityMeasure, dangerous_pair_mask
 from mpcs_torch.functional.inputs.arrays import ConcernLike
-from mpcs_torch.functional.inputs.checks import widest_float
+from mpcs_torch.functional.inputs.checks import widened, widest_float
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.probabilities import Samples, checked_samples, input_scale
 from mpcs_torch.functional.measure import RatioOfBins
@@ -155,7 +155,7 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None
     if risk.isnan().any():
         raise ValueError("risk must hold no NaN.")
     ordered = risk.sort()
-    losses = loss[ordered.indices].to(widest_float(risk.device))
+    losses = widened(loss[ordered.indices])
     weights = torch.ones_like(losses) if weight is None else weight[ordered.indices].to(losses.dtype)
     values, group = torch.unique_consecutive(ordered.values, return_inverse=True)
     tied_loss, tied_weight = losses.new_zeros(2, len(values)).index_add(

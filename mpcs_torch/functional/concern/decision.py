@@ -5,6 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, concern_costs
 from mpcs_torch.functional.inputs.checks import check_by_class, check_costs, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
@@ -78,7 +79,7 @@ def prior_ratio(
         return None
     if training_priors is None or priors is None:
         missing, present = ("training_priors", "priors") if training_priors is None else ("priors", "training_priors")
-        raise ValueError(f"{missing} must be given together with {present}, but got None.")
+        raise InvalidValueError(f"{missing} must be given together with {present}")
     check_priors(training_priors, num_classes, name="training_priors", above_0=True)
     return priors / training_priors
 
@@ -201,5 +202,6 @@ def rounding_bound(rows: Tensor) -> float:
 
 
 def without_diagonal(concern: Tensor) -> Tensor:
-    """Return a copy of the matrix with 0 on its diagonal."""
-    return concern.clone().fill_diagonal_(0)
+    """Return a floating point copy of the matrix with 0 on its diagonal."""
+    floating = concern if concern.is_floating_point() else concern.float()
+    return floating.clone().fill_diagonal_(0)

@@ -147,8 +147,7 @@ class ExpectedConcern(RowMeasure):
         """Check the settings, and compute the costs."""
         check_choice("decision", self.decision, DecideBy)
         self.costs = cost_matrix(self.concern, self.num_classes)
-        ratio = prior_ratio(self.training_priors, self.priors, self.num_classes, needs_both=False)
-        self.ratio_of_priors = ratio
+        self.ratio_of_priors = prior_ratio(self.training_priors, self.priors, self.num_classes, needs_both=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -174,10 +173,8 @@ class ExpectedConcern(RowMeasure):
         ignored = self.ignore_index
         if preds.is_floating_point():
             return flatten_samples(preds, target, size, input_scale(self.from_logits), ignored, sample_weight)
-        if self.decision != "most_probable":
-            raise ValueError(
-                f"preds must be floating point scores to decide by {self.decision!r}, but got {preds.dtype}."
-            )
+        rule = f"preds must be floating point scores to decide by {self.decision!r}"
+        require(self.decision == "most_probable", rule, preds.dtype)
         return flatten_decisions(preds, target, size, ignored, sample_weight, self.further)
 
     def decide(self, samples: Samples) -> Tensor:
@@ -326,9 +323,10 @@ class RowCost(RowMeasure):
     def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> CostedDecisions:
         """Check shapes and dtypes, decide for the highest score in ``preds``, and flatten to M samples."""
         costs = as_tensor(target, "target").detach()
-        if costs.ndim < 2 or costs.shape[1] != self.num_classes or costs.is_complex() or costs.dtype == torch.bool:
-            rule = f"target must be costs (N, {self.num_classes}, ...), one for each decision"
-            raise ValueError(f"{rule}, but got {costs.dtype} of shape {tuple(costs.shape)}.")
+        is_real = not costs.is_complex() and costs.dtype != torch.bool
+        rule = f"target must be costs (N, {self.num_classes}, ...), one for each decision"
+        is_by_class = costs.ndim >= 2 and costs.shape[1] == self.num_classes
+        require(is_real and is_by_class, rule, f"{costs.dtype} of shape {tuple(costs.shape)}")
         unlabelled = costs.new_zeros(costs.shape[:1] + costs.shape[2:], dtype=torch.int64)
         decisions = flatten_decisions(preds, unlabelled, self.num_classes, None, sample_weight)
         costs = costs if costs.is_floating_point() else costs.double()

@@ -13,7 +13,6 @@ from mpcs_torch.functional.inputs.logits import (
 
 def penalty_matrix(concern: Tensor) -> Tensor:
     """Convert concern weights to penalties of wrong classes, (C, C): each row sums to 1, and the diagonal is 0."""
-    concern = concern if concern.is_floating_point() else concern.float()
     off_diagonal = without_diagonal(concern)
     return off_diagonal / off_diagonal.sum(dim=1, keepdim=True)
 

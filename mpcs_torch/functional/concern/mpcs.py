@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, concern_weights, is_spec
-from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes, widest_float
+from mpcs_torch.functional.inputs.checks import check_choice, check_concern, check_num_classes, widened, widest_float
 from mpcs_torch.functional.inputs.decisions import highest_classes
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.labels import Term, WeightedSum
@@ -215,14 +215,13 @@ class MetaPatternConcernScore(ProbabilityMeasure):
         # The score is piecewise constant, so it has no gradient.
         confidence, label = highest_classes(samples.probs().detach(), self.k)
         true = samples.labels.target.unsqueeze(1)
-        wide = widest_float(label.device)
         is_wrong = label != true
         highest_level = self.t - 1
         # In float64, confidence times t is exact; in float32 it could round up to the next interval.
-        interval = (confidence.to(wide) * self.t).floor()
+        interval = (widened(confidence) * self.t).floor()
         level = torch.where(is_wrong, highest_level - interval, interval)
         log_level = (level.clamp(LOWEST_LEVEL, highest_level) / highest_level).log()  # at most 0, as p = 1 gives t
-        wrong = is_wrong.to(wide)
+        wrong = widened(is_wrong)
         wrong_logs = log_level * wrong
         true_log = (log_level - wrong_logs).sum(dim=1)
         has_true = self.k - wrong.sum(dim=1)  # 1 if the true class is in the pattern, else 0

@@ -71,8 +71,8 @@ def as_points(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[Operat
 
 def check_point(point: OperatingPoint) -> OperatingPoint:
     """Check that the prior of ``point`` is in (0, 1), its costs are above 0, and its `weights` do not underflow."""
-    if not isinstance(point, OperatingPoint):
-        raise ValueError(f"points must be OperatingPoints, such as OperatingPoint(0.01), but got {point!r}.")
+    is_point = isinstance(point, OperatingPoint)
+    require(is_point, "points must be OperatingPoints, such as OperatingPoint(0.01)", repr(point))
     require(0 < point.p_target < 1, "p_target must be between 0 and 1", point.p_target)
     require(0 < point.c_miss < inf, "c_miss must be finite and above 0", point.c_miss)
     require(0 < point.c_fa < inf, "c_fa must be finite and above 0", point.c_fa)

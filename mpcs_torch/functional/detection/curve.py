@@ -7,14 +7,13 @@ from typing import Literal, NamedTuple, overload
 
 from torch import Tensor
 
-from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, as_points, min_cost_from_counts
+from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, min_cost_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import EqualError, error_crossing
 from mpcs_torch.functional.detection.errors import (
     ErrorCounts,
     ErrorRates,
     area_under_roc,
     convex_hull,
-    observed_errors,
 )
 from mpcs_torch.functional.detection.llr_cost import MinCllr
 from mpcs_torch.functional.detection.trial_measure import BinaryTrials, ClassAverage, TrialMeasure
@@ -119,27 +118,6 @@ class DetectionSummary(NamedTuple):
     """The errors at each threshold."""
     hull: ErrorCounts
     """The errors at the vertices of the convex hull."""
-
-
-def detection_summary(
-    preds: Tensor, target: Tensor, *, points: OperatingPoint | Sequence[OperatingPoint]
-) -> DetectionSummary:
-    """Compute equal error rate, area under the ROC curve, minimum costs and minimum `cllr` from one sort of the scores.
-
-    ``preds`` and ``target`` are the ``(N,)`` scores and labels of one detector; ``points`` may be empty. The rules for
-    arguments, the errors and the warnings are those of `min_detection_cost`.
-
-    Example:
-        >>> import torch
-        >>> from mpcs_torch.functional import OperatingPoint
-        >>> scores, labels = torch.tensor([0.1, 0.4, 0.3, 0.9]), torch.tensor([0, 0, 1, 1])
-        >>> summary = detection_summary(scores, labels, points=[OperatingPoint(p_target=0.1)])
-        >>> print(f"{summary.equal_error.rate:.3f} {summary.min_costs[0].normalized:.3f} {summary.area:.3f}")
-        0.250 0.500 0.750
-    """
-    checked = as_points(points)
-    counts = observed_errors(preds, target)
-    return summary_from_counts(counts, checked)
 
 
 def summary_from_counts(counts: ErrorCounts, points: Sequence[OperatingPoint]) -> DetectionSummary:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import as_tensors, detached
 from mpcs_torch.functional.inputs.checks import check_scores, check_trials
 from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first
@@ -75,13 +76,6 @@ class ErrorCounts(NamedTuple):
         return ErrorCounts(self.misses[index], self.false_alarms[index], self.thresholds[index])
 
 
-def observed_errors(preds: Tensor, target: Tensor) -> ErrorCounts:
-    """Validate scores and labels (N,), and count errors at each threshold; warn if the scores seem to be reversed."""
-    counts = count_errors(*checked_scores(preds, target))
-    warn_if_reversed(area_under_roc(counts), counts)
-    return counts
-
-
 def warn_if_reversed(area: Tensor, counts: ErrorCounts, name: str = "") -> None:
     """Warn if ``area``, under the ROC curve, is more than 2 standard deviations (of random scores) below 1/2."""
     targets = int(counts.targets)
@@ -115,8 +109,8 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 def check_vector(preds: Tensor, size: str) -> None:
     """Check that ``preds`` has one dimension, named ``size`` in the error message, and is floating point."""
-    if not preds.is_floating_point() or preds.ndim != 1:
-        raise ValueError(f"preds must be floating point scores ({size},), but got {preds.dtype} {tuple(preds.shape)}.")
+    is_vector = preds.is_floating_point() and preds.ndim == 1
+    require(is_vector, f"preds must be floating point scores ({size},)", f"{preds.dtype} {tuple(preds.shape)}")
 
 
 def check_both_occur(labels: Tensor, name: str = "") -> None:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 
@@ -16,12 +16,17 @@ def widest_float(device: torch.device) -> torch.dtype:
     return torch.float32 if device.type == "mps" else torch.float64
 
 
+def widened(values: Tensor) -> Tensor:
+    """Convert values to the dtype in which sums are computed."""
+    return values.to(widest_float(values.device))
+
+
 def check_choice(name: str, value: object, choices: Any) -> None:
     """Check that ``value`` is one of the values of ``choices``, a `Literal`."""
     allowed = get_args(choices)
     if value not in allowed:
         *first, last = map(repr, allowed)
-        raise ValueError(f"{name} must be {', '.join(first)} or {last}, but got {value!r}.")
+        raise InvalidValueError(f"{name} must be {', '.join(first)} or {last}", repr(value))
 
 
 def check_num_classes(num_classes: int) -> None:
@@ -63,7 +68,8 @@ def check_concern(concern: Tensor, num_classes: int) -> None:
             "concern must hold finite weights > 0 off its diagonal, but got 0: the weights of a sample are divided by "
             "their sum, which must not be 0. Costs of 0 are for expected concern, decisions and margins."
         )
-    _refuse(off_diagonal, ~(off_diagonal.isfinite() & (off_diagonal > 0)), "finite weights > 0 off its diagonal")
+    is_valid = off_diagonal.isfinite() & (off_diagonal > 0)
+    require_all(is_valid, "concern must hold finite weights > 0 off its diagonal", off_diagonal)
 
 
 def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) -> None:
@@ -73,19 +79,18 @@ def check_costs(concern: Tensor, num_classes: int, *, referral: bool = False) ->
     """
     _check_matrix(concern, num_classes, referral=referral)
     costs = (concern.byte() if concern.dtype == torch.bool else concern).clone().fill_diagonal_(0)
-    _refuse(costs, ~(costs.isfinite() & (costs >= 0)), "finite costs >= 0 off its diagonal")
+    require_all(costs.isfinite() & (costs >= 0), "concern must hold finite costs >= 0 off its diagonal", costs)
     if not costs.any():
         raise ValueError("concern must hold a cost above 0 off its diagonal, but all are 0.")
 
 
 def check_pairs(concern: Tensor, num_classes: int) -> None:
     """Check that ``concern``, which marks dangerous pairs of classes, is a bool tensor (C, C)."""
-    if not isinstance(concern, Tensor) or concern.dtype != torch.bool:
-        actual = f"dtype {concern.dtype}" if isinstance(concern, Tensor) else repr(concern)
-        raise ValueError(
-            "concern must be a ConcernSpec, or a bool tensor that is True for dangerous pairs, "
-            f"because weights do not define which errors are dangerous, but got {actual}."
-        )
+    rule = (
+        "concern must be a ConcernSpec, or a bool tensor that is True for dangerous pairs, "
+        "because weights do not define which errors are dangerous"
+    )
+    require(concern.dtype == torch.bool, rule, f"dtype {concern.dtype}")
     _check_matrix(concern, num_classes)
 
 
@@ -108,9 +113,10 @@ def _off_diagonal(concern: Tensor) -> Tensor:
     return concern[~torch.eye(rows, columns, dtype=torch.bool, device=concern.device)]
 
 
-def _refuse(values: Tensor, bad: Tensor, rule: str) -> None:
-    if bad.any():
-        raise ValueError(f"concern must hold {rule}, but got {values[bad][0].item():g}.")
+def require_all(is_valid: Tensor, rule: str, values: Tensor) -> None:
+    """Raise an error that quotes the first of ``values`` that is not valid, if any; this waits for an accelerator."""
+    if not is_valid.all():
+        raise InvalidValueError(rule, f"{values[~is_valid][0].item():g}")
 
 
 def check_priors(priors: Tensor, num_classes: int, *, name: str = "priors", above_0: bool = False) -> None:
@@ -121,6 +127,12 @@ def check_priors(priors: Tensor, num_classes: int, *, name: str = "priors", abov
     in_range = priors > 0 if above_0 else priors >= 0
     is_valid = in_range.all() and sums_to_1(priors.double())
     require(is_valid, f"{name} must be {'above 0' if above_0 else '>= 0'} and sum to 1", priors.tolist())
+
+
+def check_floating(preds: Tensor, what: str) -> None:
+    """Check that ``preds`` is floating point; ``what`` says in the error message what it holds."""
+    if not preds.is_floating_point():
+        raise InvalidValueError(f"preds must be floating point {what}", f"dtype {preds.dtype}")
 
 
 def check_target(target: Tensor, expected_shape: torch.Size) -> None:
@@ -135,17 +147,15 @@ def check_target(target: Tensor, expected_shape: torch.Size) -> None:
 
 def check_trials(preds: Tensor, target: Tensor) -> None:
     """Check that ``preds`` is floating point, and that ``target`` holds integers or bools in the same shape."""
-    if not preds.is_floating_point():
-        raise ValueError(f"preds must be floating point scores, but got dtype {preds.dtype}.")
-    if target.is_floating_point() or target.is_complex() or target.shape != preds.shape:
-        rule = f"target must be integers or bools of shape {tuple(preds.shape)}"
-        raise ValueError(f"{rule}, but got {target.dtype} {tuple(target.shape)}.")
+    check_floating(preds, "scores")
+    is_valid = not target.is_floating_point() and not target.is_complex() and target.shape == preds.shape
+    rule = f"target must be integers or bools of shape {tuple(preds.shape)}"
+    require(is_valid, rule, f"{target.dtype} {tuple(target.shape)}")
 
 
 def check_scores(preds: Tensor, target: Tensor, num_classes: int) -> None:
     """Check that ``preds`` is floating point with shape (N, C, ...), and ``target`` an integer tensor (N, ...)."""
-    if not preds.is_floating_point():
-        raise ValueError(f"preds must be floating point logits or probabilities, but got dtype {preds.dtype}.")
+    check_floating(preds, "logits or probabilities")
     check_by_class(preds)
     if preds.shape[1] != num_classes:
         raise ValueError(f"preds must have {num_classes} classes in dimension 1, but got shape {tuple(preds.shape)}.")

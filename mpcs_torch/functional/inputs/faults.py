@@ -25,7 +25,7 @@ class Fault(NamedTuple):
 
 def outside(numbers: Tensor, lowest: float = -inf, highest: float = inf) -> Tensor:
     """Return the mask of the ``numbers`` that are out of range, or NaN."""
-    return ~((numbers >= lowest) & (numbers <= highest))
+    return numbers.clamp(lowest, highest) != numbers
 
 
 def raise_first(faults: Sequence[Fault]) -> None:
@@ -61,7 +61,7 @@ class ProbabilitiesWarning(UserWarning):
 
 def look_like_probabilities(logits: Tensor) -> bool:
     """Return whether ``logits`` (M, C) are >= 0 and each row sums to 1; False if M = 1: one row may do so by chance."""
-    if logits.shape[0] < 2 or not (sums_to_1(logits[0]) and bool((logits[0] >= 0).all())):
+    if logits.shape[0] < 2 or logits[0].min() < 0:
         return False  # one row is enough to tell for nearly all batches
     return bool((logits >= 0).all()) and sums_to_1(logits)
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.functional.inputs.arrays import at_rows
-from mpcs_torch.functional.inputs.checks import widest_float
+from mpcs_torch.functional.inputs.checks import widened, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, outside
 
 WEIGHT_RULE = "sample_weight must be finite and >= 0"
@@ -73,8 +73,9 @@ class Labels(NamedTuple):
 
     def weighted(self, values: Tensor) -> Tensor:
         """Multiply ``values`` (M,) by the sample weights, in float64 (float32 on MPS); infinity times 0 gives 0."""
-        values = values.to(widest_float(values.device))
-        return torch.where(self.weight > 0, values * self.weight, 0.0)  # 0 * inf is NaN
+        if values.dtype == torch.bool:
+            return torch.where(values, self.weight, 0.0)
+        return torch.where(self.weight > 0, widened(values) * self.weight, 0.0)  # 0 * inf is NaN
 
     def add_up(self, terms: Sequence[Term], width: int, bins: Bins | None = None) -> Tensor:
         """Return the ``width`` sums of each term, one after the other, in one vector (K,), or in (B, K) with B bins."""
@@ -91,11 +92,13 @@ class Labels(NamedTuple):
 
     def find_faults(self, rule: str, preds: Tensor, broken: Tensor) -> Sequence[Fault]:
         """Return a `Fault` for each of `value_rules`; ``broken`` (M,) marks the samples that violate ``rule``."""
-        counted = self.counted
         bad_labels = outside(self.raw, 0, self.num_classes - 1)
+        if self.ignored is not None:
+            bad_labels = bad_labels & ~self.ignored
+            broken = broken & ~self.ignored
         return (
-            Fault(label_rule(self.num_classes), self.raw, bad_labels & counted),
-            Fault(rule, preds, broken & counted),
+            Fault(label_rule(self.num_classes), self.raw, bad_labels),
+            Fault(rule, preds, broken),
             find_bad_weights(self.weight),
         )
 
@@ -126,7 +129,7 @@ def flatten_weight(sample_weight: Tensor | None, shape: torch.Size, device: torc
     if sample_weight is None:
         return torch.ones(shape.numel(), dtype=widest_float(device), device=device)
     check_weight_shape(sample_weight, shape)
-    return sample_weight.reshape(-1).to(widest_float(sample_weight.device))
+    return widened(sample_weight.reshape(-1))
 
 
 def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:

@@ -10,7 +10,7 @@ from torch.nn.functional import cross_entropy
 from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
 from mpcs_torch.functional.inputs.checks import check_choice, check_target
-from mpcs_torch.functional.inputs.faults import warn_of_probabilities
+from mpcs_torch.functional.inputs.faults import outside, warn_of_probabilities
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, check_weight_shape
 
 LossReduction = Literal["mean", "sum", "none"]
@@ -111,15 +111,12 @@ def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_we
     weight, ignore_index, label_smoothing, reduction = settings
     require(logits.is_floating_point(), "logits must be floating point", f"dtype {logits.dtype}")
     classes = logits.shape[min(1, logits.ndim - 1)] if logits.ndim else 0
-    if classes < 2:
-        rule = "logits must have shape (N, C), (N, C, ...) or (C,) with C >= 2"
-        raise ValueError(f"{rule}, but got {tuple(logits.shape)}.")
+    require(classes >= 2, "logits must have shape (N, C), (N, C, ...) or (C,) with C >= 2", tuple(logits.shape))
     shape = logits.shape[:1] + logits.shape[2:] if logits.ndim > 1 else torch.Size()
     dtype = torch.float32 if logits.element_size() == 2 else logits.dtype
     if target.is_floating_point():
-        if target.shape != logits.shape:
-            shapes = f"{tuple(logits.shape)}, but got {tuple(target.shape)}"
-            raise ValueError(f"target of a floating dtype must have the shape of logits, {shapes}.")
+        rule = f"target of a floating dtype must have the shape of logits, {tuple(logits.shape)}"
+        require(target.shape == logits.shape, rule, tuple(target.shape))
         require(ignore_index < 0, "ignore_index must be below 0 where the target holds shares", ignore_index)
         flat_target = by_class(target, classes).to(dtype)
         _check_values("target must hold finite shares >= 0 of each class", flat_target, torch.finfo(dtype).max)
@@ -150,7 +147,7 @@ def _check_values(rule: str, values: Tensor, highest_allowed: float) -> None:
     """Check on the CPU that ``values`` are in [0, ``highest_allowed``]; on an accelerator, check nothing."""
     if not values.is_cpu or torch.compiler.is_compiling():
         return
-    bad = ~((values >= 0) & (values <= highest_allowed))
+    bad = outside(values, 0, highest_allowed)
     try:
         is_valid = not bad.any()
     except RuntimeError:  # inside vmap, values cannot be read
@@ -181,6 +178,5 @@ def check_class_weight(weight: Tensor | None, num_classes: int | None = None) ->
 
 def check_class_count(weight: Tensor, num_classes: int | None) -> None:
     """Check that ``weight`` has one weight for each class."""
-    if weight.ndim != 1 or num_classes not in (None, len(weight)):
-        expected = "C" if num_classes is None else num_classes
-        raise ValueError(f"weight must have shape ({expected},), one per class, but got {tuple(weight.shape)}.")
+    rule = f"weight must have shape ({num_classes or 'C'},), one per class"
+    require(weight.ndim == 1 and num_classes in (None, len(weight)), rule, tuple(weight.shape))

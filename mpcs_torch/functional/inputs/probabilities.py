@@ -58,7 +58,8 @@ class Samples(NamedTuple):
         tolerance = sum_tolerance(self.scores.dtype)
         if self.scale == "logits":
             warn_of_probabilities(self.scores, self.labels.ignored)
-            broken = ~self.scores.amax(dim=1).isfinite()
+            finite = torch.finfo(self.scores.dtype)
+            broken = outside(self.scores.amax(dim=1), finite.min, finite.max)
         elif self.scale == "log_probs":
             total = self.scores.to(compute_dtype(self.scores)).logsumexp(dim=1)
             broken = outside(total, -tolerance, tolerance)

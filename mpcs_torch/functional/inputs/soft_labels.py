@@ -6,7 +6,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors, at_rows, by_class, concat_chunks, map_chunks
+from mpcs_torch.functional.inputs.checks import check_floating, widened
 from mpcs_torch.functional.inputs.faults import Fault, outside
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
 
@@ -81,10 +83,9 @@ class SoftSamples(NamedTuple):
     def sums(
         self,
         element_values: Callable[["SoftSamples"], Sequence[Tensor]],
-        dtype: torch.dtype,
         bins: Bins | None = None,
     ) -> list[Tensor]:
-        """Return weighted sums over the samples, in ``dtype``: (C,) each, or (B, C) with B bins.
+        """Return weighted sums over the samples: (C,) each, or (B, C) with B bins; float64 (float32 on MPS).
 
         ``element_values`` is called with slices of the samples, and returns one tensor (M, C) of values for each sum.
         """
@@ -94,7 +95,7 @@ class SoftSamples(NamedTuple):
             weighted = element_values(chunk)
             if self.is_weighted:
                 weighted = [values * chunk.weight.unsqueeze(1) for values in weighted]
-            weighted = [values.to(dtype) for values in weighted]  # faster than a sum with a dtype
+            weighted = [widened(values) for values in weighted]  # faster than a sum with a dtype
             return [values.sum(dim=0) if bins is None else bins.sum(values) for values in weighted]
 
         if bins is not None:
@@ -109,26 +110,22 @@ def flatten_soft(
     """Check shapes and dtypes (C only if ``num_classes`` is given); flatten (N,), (N, C) or (N, C, ...) to (M, C)."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     ignore = None if ignore is None else as_tensor(ignore, "ignore")
-    if not preds.is_floating_point():
-        raise ValueError(f"preds must be floating point degrees of truth, but got dtype {preds.dtype}.")
+    check_floating(preds, "degrees of truth")
     is_real = preds.ndim > 0 and not target.is_complex()
     _check_alike("target", target, preds, kind="real", is_kind=is_real)
     if ignore is not None:
         _check_alike("ignore", ignore, preds, kind="bool", is_kind=ignore.dtype == torch.bool)
     classes = preds.shape[1] if preds.ndim > 1 else 1
-    if num_classes not in (None, classes):
-        raise ValueError(f"preds must hold {num_classes} classes, but got shape {tuple(preds.shape)}.")
+    shape = tuple(preds.shape)
+    require(num_classes in (None, classes), f"preds must hold {num_classes} classes", f"shape {shape}")
     weight = flatten_weight(sample_weight, preds.shape[:1] + preds.shape[2:], preds.device)
     ignored = None if ignore is None else by_class(ignore, classes)
     return SoftSamples(by_class(preds, classes), by_class(target, classes), ignored, weight, sample_weight is not None)
 
 
 def _check_alike(name: str, values: Tensor, preds: Tensor, *, kind: str, is_kind: bool) -> None:
-    if not is_kind or values.shape != preds.shape:
-        raise ValueError(
-            f"{name} must be {kind} and have the shape of preds {tuple(preds.shape)}, "
-            f"but got {values.dtype} of shape {tuple(values.shape)}."
-        )
+    rule = f"{name} must be {kind} and have the shape of preds {tuple(preds.shape)}"
+    require(is_kind and values.shape == preds.shape, rule, f"{values.dtype} of shape {tuple(values.shape)}")
 
 
 def annotator_shares(degrees: Tensor) -> tuple[Tensor, Fault]:

@@ -1,8 +1,8 @@
 """Generalized means of the predicted probabilities and of the observed rates of true classes, and their comparison."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -10,8 +10,7 @@ from torch import Tensor
 
 from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.arrays import map_chunks
-from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widest_float
-from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widened, widest_float
 from mpcs_torch.functional.inputs.labels import Bins, value_rules
 from mpcs_torch.functional.inputs.probabilities import (
     SCORE_RULES,
@@ -24,7 +23,6 @@ from mpcs_torch.functional.probability.scores import (
     POWERS,
     ProbabilityMeans,
     check_floor,
-    log_generalized_mean,
     means_from_probs,
     means_of_sums,
     power_sums,
@@ -72,16 +70,6 @@ def calibration_slope(reported: ProbabilityMeans, measured: ProbabilityMeans) ->
     return torch.where(spread > 1e-12, slope, float("nan"))
 
 
-class _Histogram(NamedTuple):
-    """The number of samples whose true class has each probability: V values or cells, ascending; (V,) each."""
-
-    middle: Tensor
-    low: Tensor
-    high: Tensor
-    correct: Tensor
-    """The number of samples whose true class has this probability, int64."""
-
-
 class _Bins(NamedTuple):
     """A partition of probabilities: "singular" cells, which hold more than an average bin, and bins for the rest."""
 
@@ -106,39 +94,14 @@ class _Bins(NamedTuple):
         bins = torch.where(is_in_bin, index + self.number - len(self.starts), self.number)
         return torch.where(rank >= 0, rank, bins)
 
+    def sums(self, probs: Tensor, counts: Tensor) -> Tensor:
+        """Return the sum of the ``counts`` of ``probs`` in each singular cell and bin; the last is that in none."""
 
-def _measure(
-    histogram: _Histogram, count_others: Callable[[_Bins], Tensor], settings: "ProbabilityAccuracy"
-) -> MeasuredProbabilities:
-    """Choose `_Bins`, and count true classes and (with ``count_others``) other classes in them; compute the means."""
-    delta = settings.delta
-    n_bins = settings.n_bins
-    wide = histogram.low.dtype
-    total = int(histogram.correct.sum())
-    width = delta or 1.0
-    cell = (histogram.middle / width).long().clamp(0, round(1 / width) - 1)
-    cell_counts = Bins(cell, round(1 / width)).sum(histogram.correct)
-    is_singular = cell_counts * min(n_bins, total) > (inf if delta is None else total)
-    rest = torch.where(is_singular[cell], 0, histogram.correct)
-    kept = rest.nonzero().squeeze(1)
-    first = kept[equal_population(rest[kept], min(n_bins, total) - int(is_singular.sum()))] if len(kept) else kept
-    edges = torch.cat([histogram.low[first], histogram.high[kept[-1:]]])
-    last = float(histogram.middle[kept[-1]]) if len(kept) else 0.0
-    if settings.span == "unit" and len(edges):
-        edges[0] = 0
-        edges[-1] = 1
-        last = inf
-    bins = _Bins(width, torch.where(is_singular, is_singular.cumsum(0) - 1, -1), edges[:-1], last)
-    owner = bins.owner(histogram.middle)
-    correct = Bins(owner, bins.number + 1).sum(histogram.correct)
-    incorrect = count_others(bins)
-    low = torch.cat([is_singular.nonzero().squeeze(1).to(wide) * width, edges[:-1]])
-    high = torch.cat([low[: bins.number - len(bins.starts)] + width, edges[1:]])
-    order = low.argsort(stable=True)
-    correct = correct[order].to(wide)
-    incorrect = incorrect[order].to(wide)
-    means = means_from_probs(correct / (correct + incorrect), correct, settings.epsilon)
-    return MeasuredProbabilities(means, low[order], high[order], correct, incorrect)
+        def of_chunk(rows: slice) -> Tensor:
+            owner = self.owner(widened(probs[rows]).contiguous())
+            return Bins(owner.flatten(), self.number + 1).sum(counts[rows].flatten())
+
+        return torch.stack(map_chunks(of_chunk, probs)).sum(0)
 
 
 def equal_population(counts: Tensor, bins: int) -> Tensor:
@@ -154,70 +117,6 @@ def _edges(cells: int, device: torch.device) -> Tensor:
     lowest = 2 ** (torch.arange(-LOW_CELLS, 0, device=device, dtype=wide) / PER_OCTAVE) / cells
     lowest[0] = 0
     return torch.cat([lowest, torch.arange(1, cells + 1, device=device, dtype=wide) / cells])
-
-
-CURVE_POWERS = tuple(tenth / 10 for tenth in range(-20, 21))
-
-
-class MeanCurve(NamedTuple):
-    """Generalized means in [0, 1] for R powers: float64 (R,) each (float32 on MPS)."""
-
-    power: Tensor
-    reported: Tensor
-    """The means of the reported probabilities of true classes."""
-    measured: Tensor
-    """The means of the measured rates of true classes."""
-
-
-def generalized_mean_curve(
-    preds: Tensor,
-    target: Tensor,
-    *,
-    num_classes: int,
-    powers: Sequence[float] = CURVE_POWERS,
-    from_logits: bool = True,
-    epsilon: float = 0.005,
-    n_bins: int = 20,
-    delta: float | None = 0.005,
-    span: BinSpan = "data",
-    ignore_index: int | None = None,
-) -> MeanCurve:
-    """Compute the generalized means of reported and measured probabilities for several powers; higher is better.
-
-    The means rise with the power; the powers -2/3, 0 and 1 give robustness, geometric accuracy and decisiveness. If the
-    reported mean of a power is below the measured mean, the classifier is underconfident at this power.
-
-    ``powers`` are R finite numbers. The other arguments, measured rates and errors are as in `probability_accuracy`.
-
-    Returns:
-        The means for each of ``powers``; NaN without samples.
-
-    References:
-        George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
-        arXiv:2006.00058, Eq. 2 and Section 4. The paper looks at three powers.
-
-    Example:
-        >>> probs = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
-        >>> curve = generalized_mean_curve(
-        ...     probs, torch.tensor([0, 1]), num_classes=2, powers=(-2 / 3, 0, 1), from_logits=False
-        ... )
-        >>> curve.reported
-        tensor([0.5684, 0.6000, 0.6500], dtype=torch.float64)
-    """
-    measure = ProbabilityAccuracy(num_classes, None, from_logits, epsilon, n_bins, delta, span, ignore_index)
-    require(powers and all(map(isfinite, powers)), "powers must be finite and at least one", powers)
-    samples = measure.rows(preds, target)
-    raise_first(samples.find_faults())
-    counted = samples.at(samples.labels.counted)
-    probs = counted.map(prob_of_true_class).to(counted.labels.weight.dtype)
-    _, bins = measure.exact(samples)
-    reported = _means(probs, torch.ones_like(probs), powers, epsilon)
-    return MeanCurve(reported.new_tensor(powers), reported, _means(bins.rate, bins.correct, powers, epsilon))
-
-
-def _means(values: Tensor, weights: Tensor, powers: Sequence[float], epsilon: float) -> Tensor:
-    logs = values.clamp(min=epsilon).log()
-    return torch.stack([log_generalized_mean(logs, weights, power).exp() for power in powers])
 
 
 def probability_accuracy(
@@ -388,18 +287,10 @@ class ProbabilityAccuracy(Measure):
         weight = samples.labels.weight
         reported = means_from_probs(true_probs, weight, self.epsilon)
         counted = samples.at(samples.labels.counted)
-        values, counts = torch.unique(true_probs[samples.labels.counted].to(weight.dtype), return_counts=True)
-
-        def count_others(bins: _Bins) -> Tensor:
-            def count(rows: slice) -> Tensor:
-                chunk = counted.at(rows)
-                owner = bins.owner(chunk.probs().to(weight.dtype).contiguous())
-                owner.scatter_(1, chunk.labels.target.unsqueeze(1), bins.number)
-                return torch.bincount(owner.flatten(), minlength=bins.number + 1)
-
-            return torch.stack(map_chunks(count, counted.scores)).sum(0)
-
-        return reported, _measure(_Histogram(values, values, values, counts), count_others, self)
+        of_true = widened(true_probs[samples.labels.counted])
+        values, counts = torch.unique(of_true, return_counts=True)
+        probs = counted.probs()
+        return reported, self._rates(values, values, counts, probs, counts.new_ones(1).expand(probs.shape))
 
     def value(self, sums: CellSums) -> Any:
         """Return the reported means, the measured means and the slope by name."""
@@ -416,12 +307,42 @@ class ProbabilityAccuracy(Measure):
         used = sums.correct + sums.incorrect > 0  # few rows fill few of the cells
         low = edges[:-1][used]
         high = edges[1:][used]
-        histogram = _Histogram((low + high) / 2, low, high, sums.correct[used])
+        total = sums.correct[used] + sums.incorrect[used]
+        return self._rates(low, high, sums.correct[used], (low + high) / 2, total)
 
-        def count_others(bins: _Bins) -> Tensor:
-            return Bins(bins.owner(histogram.middle), bins.number + 1).sum(sums.incorrect[used])
+    def _rates(
+        self, low: Tensor, high: Tensor, of_true: Tensor, probs: Tensor, counts: Tensor
+    ) -> MeasuredProbabilities:
+        """Choose `_Bins`, count in them, and compute the means of their rates.
 
-        return _measure(histogram, count_others, self)
+        The V cells from ``low`` to ``high`` (V,), ascending, hold ``of_true`` (V,) probabilities of true classes. All
+        ``probs``, each with its number in ``counts``, are counted in the bins.
+        """
+        middle = (low + high) / 2
+        total = int(of_true.sum())
+        most = min(self.n_bins, total)
+        width = self.delta or 1.0
+        cells = round(1 / width)
+        cell = (middle / width).long().clamp(0, cells - 1)
+        is_singular = Bins(cell, cells).sum(of_true) * most > (inf if self.delta is None else total)
+        rest = torch.where(is_singular[cell], 0, of_true)
+        kept = rest.nonzero().squeeze(1)
+        first = kept[equal_population(rest[kept], most - int(is_singular.sum()))] if len(kept) else kept
+        edges = torch.cat([low[first], high[kept[-1:]]])
+        last = float(middle[kept[-1]]) if len(kept) else 0.0
+        if self.span == "unit" and len(edges):
+            edges[0] = 0
+            edges[-1] = 1
+            last = inf
+        singular = is_singular.nonzero().squeeze(1)
+        bins = _Bins(width, torch.where(is_singular, is_singular.cumsum(0) - 1, -1), edges[:-1], last)
+        starts = torch.cat([singular.to(low.dtype) * width, edges[:-1]])
+        ends = torch.cat([starts[: len(singular)] + width, edges[1:]])
+        order = starts.argsort(stable=True)
+        correct = bins.sums(middle, of_true)[order].to(low.dtype)
+        both = bins.sums(probs, counts)[order].to(low.dtype)
+        means = means_from_probs(correct / both, correct, self.epsilon)
+        return MeasuredProbabilities(means, starts[order], ends[order], correct, both - correct)
 
 
 def compare_means(reported: ProbabilityMeans, measured: ProbabilityMeans) -> dict[str, Tensor]:

@@ -1,27 +1,18 @@
 """Scores of the probability of the true class: generalized means, the Brier score and the cross entropy."""
 
 from dataclasses import dataclass
-from math import exp, isfinite, log
+from math import exp, log
 from typing import ClassVar, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.inputs.checks import check_choice, widest_float
-from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first
+from mpcs_torch.functional.inputs.checks import check_choice, widened
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.logits import LossBatch
 from mpcs_torch.functional.inputs.probabilities import Samples, Scale, input_scale
 from mpcs_torch.functional.measure import IntervalRule, ProbabilityMeasure, Ratios
-
-
-def log_generalized_mean(logs: Tensor, weights: Tensor, power: float) -> Tensor:
-    """Return the logarithm of the generalized mean of exp(``logs``) with ``weights`` (N,); NaN if all weights are 0."""
-    if abs(power) < 1e-8:  # treated as 0, because rounding errors are larger than this difference
-        return (weights * logs).sum() / weights.sum()
-    return (torch.logsumexp(power * logs + weights.log(), dim=0) - weights.sum().log()) / power
-
 
 GEOMETRIC, DECISIVE, ROBUST = POWERS = (0.0, 1.0, -2 / 3)
 """The powers of geometric accuracy, decisiveness and robustness."""
@@ -33,38 +24,6 @@ class ProbabilityMeans(NamedTuple):
     geometric_accuracy: Tensor
     decisiveness: Tensor
     robustness: Tensor
-
-
-def generalized_mean(probs: Tensor, power: float, epsilon: float = 0.005) -> Tensor:
-    r"""Compute the generalized mean of probabilities: a float64 scalar in [0, 1] (float32 on MPS); NaN if empty.
-
-    .. math:: M_r = \left( \frac{1}{N} \sum_i \max(c_i, \epsilon)^r \right)^{1/r}, \quad
-        M_0 = \exp \frac{1}{N} \sum_i \log \max(c_i, \epsilon)
-
-    Args:
-        probs: ``(N,)`` probabilities c of the true classes, floating point.
-        power: r, finite. Lower powers give more weight to small probabilities.
-        epsilon: The smallest probability, in [0, 1); smaller ones are raised to it. With ``epsilon`` 0 and r <= 0, a
-            single probability of 0 makes the mean 0.
-
-    Raises:
-        ValueError: If a setting, a dtype or a value breaks its rule above.
-
-    References:
-        George, Barrera, Nelson: Applying the decisiveness and robustness metrics to convolutional neural networks,
-        arXiv:2006.00058, Eq. 2; the floor is that of Sections 3 and 4.
-
-    Example:
-        >>> generalized_mean(torch.tensor([0.9, 0.4]), power=0.0)
-        tensor(0.6000, dtype=torch.float64)
-    """
-    check_floor(epsilon)
-    require(probs.is_floating_point(), "probs must be floating point", f"dtype {probs.dtype}")
-    require(isfinite(power), "power must be finite", power)
-    flat = probs.reshape(-1)
-    raise_first([Fault("probs must hold probabilities from 0 to 1", flat, outside(flat, 0, 1))])
-    logs = flat.to(widest_float(probs.device)).clamp(min=epsilon).log()
-    return log_generalized_mean(logs, torch.ones_like(logs), power).exp()
 
 
 def geometric_accuracy(
@@ -201,7 +160,7 @@ class Overconfidence(ProbabilityMeasure):
     def term(self, samples: Samples) -> Tensor:
         """Return the confidence in the decision, minus 1 if it is right."""
         confidence, decided = samples.probs().max(dim=1)
-        return confidence.to(widest_float(confidence.device)) - (decided == samples.labels.target).double()
+        return widened(confidence) - widened(decided == samples.labels.target)
 
 
 def prob_of_true_class(samples: Samples) -> Tensor:
@@ -211,7 +170,7 @@ def prob_of_true_class(samples: Samples) -> Tensor:
 
 def floored_powers(probs: Tensor, power: float, epsilon: float) -> Tensor:
     """Return powers (for power 0, logarithms) of ``probs`` clamped to >= ``epsilon``: float64 (float32 on MPS)."""
-    floored = probs.to(widest_float(probs.device)).clamp(min=epsilon)
+    floored = widened(probs).clamp(min=epsilon)
     return floored.log() if power == 0 else floored**power
 
 
@@ -299,18 +258,21 @@ class Robustness(GeometricAccuracy):
 
 def generalized_mean_loss(batch: LossBatch, power: float) -> Tensor:
     """Compute the loss `mpcs_torch.learning.GeneralizedMeanLoss`, a scalar, with the exponent ``power``."""
-    wide = widest_float(batch.scores.device)
-    counts = mass = batch.mass().to(wide)
+    counts = mass = widened(batch.mass())
     if batch.is_soft:
         share_weight = batch.class_shares().sum(dim=1)
         logs = -batch.cross_entropy() / share_weight
-        mass = share_weight.to(wide) * mass
+        mass = widened(share_weight) * mass
     else:
         unweighted = batch._replace(settings=batch.settings._replace(weight=None))
         logs = -unweighted.cross_entropy()  # 0 for ignored samples
-    logs = torch.where(mass == 0, 0.0, logs)  # a weight of 0 also drops an impossible class
-    mean = log_generalized_mean(logs.to(wide), mass, power)
-    return -(mean * (mass.sum() / counts.sum())).to(batch.scores.dtype)
+    logs = widened(torch.where(mass == 0, 0.0, logs))  # a weight of 0 also drops an impossible class
+    total = mass.sum()
+    if abs(power) < 1e-8:  # treated as 0, because rounding errors are larger than this difference
+        log_mean = (mass * logs).sum() / total
+    else:
+        log_mean = (torch.logsumexp(power * logs + mass.log(), dim=0) - total.log()) / power
+    return -(log_mean * (total / counts.sum())).to(batch.scores.dtype)
 
 
 OverClasses = Literal["sum", "mean"]
@@ -365,7 +327,7 @@ class BrierScore(ProbabilityMeasure):
         probs = samples.probs() if samples.scale == "probs" else samples.log_probs().exp()
         label = samples.labels.target.unsqueeze(1)
         squares = probs.scatter_add(1, label, torch.full_like(label, -1, dtype=probs.dtype)).square()
-        return squares.to(widest_float(squares.device)).sum(1)  # faster than a sum with a dtype
+        return widened(squares).sum(1)  # faster than a sum with a dtype
 
     def value(self, sums: WeightedSum) -> Tensor:
         """Return the mean over samples; NaN if there are no samples."""
@@ -433,7 +395,6 @@ class CrossEntropy(ProbabilityMeasure):
 
     def term(self, samples: Samples) -> Tensor:
         """Return -log of the probability of the true class of each sample: (M,), float64 (float32 on MPS)."""
-        wide = widest_float(samples.scores.device)
         if samples.scale == "probs":
-            return -prob_of_true_class(samples).to(wide).log()
-        return -samples.true_class_values(samples.log_probs()).to(wide)
+            return -widened(prob_of_true_class(samples)).log()
+        return -widened(samples.true_class_values(samples.log_probs()))

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
-from mpcs_torch.functional.inputs.checks import check_beta, check_matrix_fits, check_zero_division, widest_float
+from mpcs_torch.functional.inputs.checks import check_beta, check_matrix_fits, check_zero_division
 from mpcs_torch.functional.inputs.decisions import Decisions
 from mpcs_torch.functional.inputs.labels import Term, WeightedSum
 from mpcs_torch.functional.measure import DecisionMeasure, Direction, RatioOfBins
@@ -30,12 +29,6 @@ class PairCounts(NamedTuple):
 
     confusion: Tensor
     """(..., C, C): one row for each true class, one column for each decision."""
-
-
-def class_counts(confusion: Tensor) -> ClassCounts:
-    """Return the counts for each class from a confusion matrix (..., C, C) whose rows are true classes."""
-    counts = confusion.to(widest_float(confusion.device))
-    return ClassCounts(counts.diagonal(dim1=-2, dim2=-1), counts.sum(-1), counts.sum(-2))
 
 
 @dataclass(eq=False)
@@ -90,21 +83,6 @@ class ClassCountMeasure(DecisionMeasure):
     def averaged_classes(self, sums: ClassCounts) -> Tensor | None:
         """Return the number of samples of each class; most subclasses are averages over classes."""
         return sums.true
-
-    def of(self, preds: Tensor, target: Tensor | None, sample_weight: Tensor | None = None) -> Any:
-        """Return the value of a batch of decisions, or of a confusion matrix ``preds`` if ``target`` is None."""
-        if target is not None:
-            return self(preds, target, sample_weight)
-        if sample_weight is not None or self.ignore_index is not None:
-            raise ValueError("sample_weight and ignore_index need a target: counts have no samples to weigh or ignore.")
-        shape = (self.num_classes, self.num_classes)
-        is_counts = not preds.is_complex() and preds.dtype != torch.bool and preds.shape == shape
-        rule = f"preds without a target must be a confusion matrix of shape {shape}"
-        require(is_counts, rule, f"{preds.dtype} of shape {tuple(preds.shape)}")
-        bad = ~(preds.isfinite() & (preds >= 0))
-        if bad.any():
-            raise ValueError(f"preds without a target must hold finite counts >= 0, but got {preds[bad][0].item():g}.")
-        return self.value(class_counts(preds))
 
 
 @dataclass(eq=False)
@@ -385,7 +363,7 @@ def accuracy(
 
 def class_error_rates(
     preds: Tensor,
-    target: Tensor | None = None,
+    target: Tensor,
     sample_weight: Tensor | None = None,
     *,
     num_classes: int,
@@ -393,19 +371,17 @@ def class_error_rates(
 ) -> Tensor:
     """Compute for each class the share of its samples that are misclassified; in [0, 1], lower is better.
 
-    Arguments and errors are those of `accuracy`. Without ``target``, ``preds`` must be a ``(C, C)`` confusion matrix of
-    counts or weights, whose rows are the true classes.
+    Arguments and errors are those of `accuracy`.
 
     Returns:
         Float64 ``(C,)`` (float32 on MPS); NaN for a class without samples.
 
     Example:
         >>> import torch
-        >>> class_error_rates(torch.tensor([[3, 1], [0, 2]]), num_classes=2)
+        >>> class_error_rates(torch.tensor([0, 0, 0, 1, 1]), torch.tensor([0, 0, 0, 0, 1]), num_classes=2)
         tensor([0.2500, 0.0000], dtype=torch.float64)
     """
-    rates: Tensor = ClassErrorRates(num_classes, ignore_index).of(preds, target, sample_weight)
-    return rates
+    return ClassErrorRates(num_classes, ignore_index)(preds, target, sample_weight)
 
 
 def macro_f1(
@@ -462,7 +438,7 @@ def matthews_correlation(
 
 def multiclass_quality_metrics(
     preds: Tensor,
-    target: Tensor | None = None,
+    target: Tensor,
     sample_weight: Tensor | None = None,
     *,
     num_classes: int,
@@ -486,8 +462,7 @@ def multiclass_quality_metrics(
 
     Args:
         preds: ``(N, ...)`` integer predicted classes, or ``(N, C, ...)`` floating point scores of any kind, whose
-            highest is the prediction (ties go to the lower class index). Without ``target``: a ``(C, C)`` confusion
-            matrix of counts or weights, whose rows are true classes.
+            highest is the prediction (ties go to the lower class index).
         target: ``(N, ...)`` integer class indices in ``[0, C)``.
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
@@ -514,8 +489,8 @@ def multiclass_quality_metrics(
         0.833 0.750 0.833
     """
     measure = MulticlassQualityMetrics(num_classes, ignore_index, beta, zero_division)
-    values: dict[str, Tensor] = measure.of(preds, target, sample_weight)
-    return values
+    values: Any = measure(preds, target, sample_weight)
+    return dict(values)
 
 
 def _divide(numerator: Tensor, denominator: Tensor, zero_division: float) -> Tensor:

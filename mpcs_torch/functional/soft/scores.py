@@ -1,14 +1,16 @@
 """Precision, recall and F score for soft labels in [0, 1], as from annotators who disagree, smoothing or mixup."""
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.inputs.checks import check_beta, check_choice, check_zero_division, widest_float
-from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.checks import check_beta, check_choice, check_zero_division, widened
 from mpcs_torch.functional.inputs.labels import Bins, WeightedSum
 from mpcs_torch.functional.inputs.soft_labels import SOFT_RULES, SoftSamples, flatten_soft
 from mpcs_torch.functional.measure import Measure
@@ -29,51 +31,6 @@ class SoftSums(NamedTuple):
     """The sum of the labels y."""
     elements: Tensor
     """The sum of the sample weights, without ignored (sample, class) pairs."""
-
-
-def soft_sums(
-    samples: SoftSamples, dtype: torch.dtype, t_norm: TNorm = "minimum", bins: Bins | None = None
-) -> SoftSums:
-    """Return the weighted sums for each class, in ``dtype``, without synchronizing an accelerator."""
-
-    def degrees(chunk: SoftSamples) -> tuple[Tensor, ...]:
-        predicted = chunk.predicted
-        actual = chunk.actual
-        return _intersection(predicted, actual, t_norm, dtype), predicted, actual, chunk.counted
-
-    return SoftSums(*samples.sums(degrees, dtype, bins))
-
-
-def _intersection(p: Tensor, y: Tensor, t_norm: TNorm, dtype: torch.dtype) -> Tensor:
-    if t_norm == "minimum":
-        return torch.minimum(p, y)
-    p = p.to(dtype)  # p + 1 loses digits of a small p in float32
-    y = y.to(dtype)
-    return p * y if t_norm == "product" else (p + y - 1).clamp(min=0)
-
-
-def score_from_sums(sums: SoftSums, *, beta: float, average: SoftAverage, zero_division: float) -> Tensor:
-    """Return the F score (...), or (..., C) if ``average`` is "none"; precision if ``beta`` is 0, recall if inf."""
-    actual_share = 1.0 if beta == float("inf") else beta**2 / (1 + beta**2)
-    pooled = SoftSums(*(field.sum(-1) for field in sums)) if average == "micro" else sums
-    mass = actual_share * pooled.actual + (1 - actual_share) * pooled.predicted
-    is_empty = mass == 0
-    score = torch.where(is_empty, zero_division, pooled.shared / torch.where(is_empty, 1.0, mass))
-    if average == "macro":
-        return score.mean(-1)
-    if average == "weighted":
-        total = sums.actual.sum(-1)
-        # An absent class has weight 0, even if its score is NaN.
-        weighted = torch.where(sums.actual == 0, 0.0, score * sums.actual).sum(-1)
-        return torch.where(total == 0, zero_division, weighted / torch.where(total == 0, 1.0, total))
-    return score
-
-
-def check_soft_settings(num_classes: int, average: str, zero_division: float) -> None:
-    """Check that ``num_classes`` is positive, ``average`` is known, and ``zero_division`` is 0, 1 or NaN."""
-    require(num_classes >= 1, "num_classes must be at least 1", num_classes)
-    check_choice("average", average, SoftAverage)
-    check_zero_division(zero_division)
 
 
 @dataclass(eq=False)
@@ -111,7 +68,9 @@ class SoftScore(SoftMeasure):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        check_soft_settings(self.num_classes, self.average, self.zero_division)
+        require(self.num_classes >= 1, "num_classes must be at least 1", self.num_classes)
+        check_choice("average", self.average, SoftAverage)
+        check_zero_division(self.zero_division)
 
     @property
     def classes(self) -> int:
@@ -123,9 +82,31 @@ class SoftScore(SoftMeasure):
         """The sums are by class."""
         return (self.num_classes,)
 
+    @abstractmethod
+    def degrees(self, samples: SoftSamples) -> Sequence[Tensor]:
+        """Return what each sample and class adds to each field of `SoftSums`: (M, C) each."""
+
+    def sums(self, rows: SoftSamples, bins: Bins | None = None) -> Tensor:
+        """Return the sums of degrees of truth, without synchronizing an accelerator."""
+        return torch.cat(rows.sums(self.degrees, bins), dim=-1)
+
     def value(self, sums: SoftSums) -> Tensor:
-        """Return the F score of ``sums``."""
-        return score_from_sums(sums, beta=self.beta, average=self.average, zero_division=self.zero_division)
+        """Return the F score (...), or (..., C) if ``average`` is "none"."""
+        actual_share = 1.0 if self.beta == inf else self.beta**2 / (1 + self.beta**2)
+        pooled = SoftSums(*(field.sum(-1) for field in sums)) if self.average == "micro" else sums
+        mass = actual_share * pooled.actual + (1 - actual_share) * pooled.predicted
+        score = self._quotient(pooled.shared, mass)
+        if self.average == "macro":
+            return score.mean(-1)
+        if self.average == "weighted":
+            # An absent class has weight 0, even if its score is NaN.
+            weighted = torch.where(sums.actual == 0, 0.0, score * sums.actual)
+            return self._quotient(weighted.sum(-1), sums.actual.sum(-1))
+        return score
+
+    def _quotient(self, numerator: Tensor, denominator: Tensor) -> Tensor:
+        is_empty = denominator == 0  # the gradient of 0 / 0 would be NaN
+        return torch.where(is_empty, self.zero_division, numerator / torch.where(is_empty, 1.0, denominator))
 
     def averaged_classes(self, sums: SoftSums) -> Tensor | None:
         """Return the sum of labels of each class if the value is a macro average, else None."""
@@ -145,9 +126,21 @@ class SoftFBeta(SoftScore):
         check_choice("t_norm", self.t_norm, TNorm)
         super().__post_init__()
 
-    def sums(self, rows: SoftSamples, bins: Bins | None = None) -> Tensor:
-        """Return the sums of degrees of truth."""
-        return torch.cat(soft_sums(rows, widest_float(rows.preds.device), self.t_norm, bins), dim=-1)
+    def degrees(self, samples: SoftSamples) -> Sequence[Tensor]:
+        """Return T(p, y), the predictions p, the labels y, and whether they count."""
+        p = samples.predicted
+        y = samples.actual
+        if self.t_norm == "minimum":
+            shared = torch.minimum(p, y)
+        elif self.t_norm == "product":
+            shared = widened(p) * widened(y)
+        else:
+            shared = (widened(p) + widened(y) - 1).clamp(min=0)  # in float32, p + 1 loses digits of a small p
+        return shared, p, y, samples.counted
+
+
+HARD_LABEL = 0.5
+"""The threshold of soft labels: a label above 0.5 counts as positive."""
 
 
 @dataclass(eq=False)
@@ -169,65 +162,11 @@ class HardF1(SoftScore):
             require(is_by_class, rule, f"{threshold.dtype} of shape {tuple(threshold.shape)}")
         require(not torch.as_tensor(threshold).isnan().any(), "threshold must not be NaN", threshold)
 
-    def sums(self, rows: SoftSamples, bins: Bins | None = None) -> Tensor:
-        """Count the predictions above the threshold, the labels above 0.5, the samples with both, and all."""
-        wide = widest_float(rows.preds.device)
-        limit = self.threshold.to(rows.preds.device, wide) if isinstance(self.threshold, Tensor) else self.threshold
-
-        def thresholded(chunk: SoftSamples) -> tuple[Tensor, ...]:
-            predicted = (chunk.predicted > limit) & chunk.counted
-            actual = chunk.actual > HARD_LABEL
-            return predicted & actual, predicted, actual, chunk.counted
-
-        return torch.cat(rows.sums(thresholded, wide, bins), dim=-1)
-
-
-class SoftStatScores(NamedTuple):
-    """Soft counts of true and false positives and negatives, for each class: (C,) each, float64 (float32 on MPS)."""
-
-    tp: Tensor
-    fp: Tensor
-    fn: Tensor
-    tn: Tensor
-
-
-def soft_stat_scores(
-    preds: Tensor,
-    target: Tensor,
-    sample_weight: Tensor | None = None,
-    ignore: Tensor | None = None,
-    *,
-    num_classes: int,
-    t_norm: TNorm = "minimum",
-) -> SoftStatScores:
-    r"""Compute the soft counts of true and false positives and negatives of each class.
-
-    .. math::
-        TP = \sum T(p, y), \quad FP = \sum p - TP, \quad FN = \sum y - TP, \quad TN = \sum T(1 - p, 1 - y)
-
-    The sums are over the predictions p and labels y of each class, and T is ``t_norm``. If all p and y are 0 or 1,
-    the results are the usual counts. Arguments, errors and references are those of `soft_fbeta`.
-
-    Returns:
-        ``(C,)`` each, float64 (float32 on MPS), with gradients.
-
-    Example:
-        >>> import torch
-        >>> scores = soft_stat_scores(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
-        >>> print(*(f"{name} {value.item():.1f}" for name, value in scores._asdict().items()))
-        tp 1.1 fp 0.3 fn 0.1 tn 0.5
-    """
-    measure = SoftFBeta(num_classes, t_norm=t_norm)
-    samples = measure.rows(preds, target, sample_weight, ignore)
-    raise_first(samples.find_faults())
-    sums = measure.named(measure.sums(samples))
-    # T(1 - p, 1 - y) = 1 - p - y + T(p, y) holds for all three T-norms.
-    negatives = sums.elements - sums.predicted - sums.actual + sums.shared
-    return SoftStatScores(sums.shared, sums.predicted - sums.shared, sums.actual - sums.shared, negatives)
-
-
-HARD_LABEL = 0.5
-"""The threshold of soft labels: a label above 0.5 counts as positive."""
+    def degrees(self, samples: SoftSamples) -> Sequence[Tensor]:
+        """Return whether both are positive, the predictions above the threshold, the labels above 0.5, and all."""
+        predicted = (samples.predicted > self.threshold) & samples.counted
+        actual = samples.actual > HARD_LABEL
+        return predicted & actual, predicted, actual, samples.counted
 
 
 def soft_precision(
@@ -273,7 +212,7 @@ def soft_recall(
         >>> soft_recall(torch.tensor([0.9, 0.5]), torch.tensor([1.0, 0.2]), num_classes=1)
         tensor(0.9167, dtype=torch.float64)
     """
-    return SoftFBeta(num_classes, float("inf"), average, zero_division, t_norm)(preds, target, sample_weight, ignore)
+    return SoftFBeta(num_classes, inf, average, zero_division, t_norm)(preds, target, sample_weight, ignore)
 
 
 def soft_f1(
@@ -428,17 +367,15 @@ class SoftKLDivergence(SoftMeasure):
 
     def sums(self, rows: SoftSamples, bins: Bins | None = None) -> Tensor:
         """Return the sum of divergences of all elements, and the sum of weights."""
-        wide = widest_float(rows.preds.device)  # 1 - 1e-8 is 1 in float32
-
-        def divergences(chunk: SoftSamples) -> tuple[Tensor, Tensor]:
-            p = chunk.predicted.to(wide)
-            y = chunk.actual.to(wide)
-            p = p.clamp(self.epsilon, 1 - self.epsilon) if self.epsilon else p
-            values = _divergence(p, y) + _divergence(1 - p, 1 - y)
-            return torch.where(chunk.counted, values, 0.0), chunk.counted
-
-        divergence, elements = rows.sums(divergences, wide, bins)
+        divergence, elements = rows.sums(self._divergences, bins)
         return torch.stack([divergence.sum(-1), elements.sum(-1)], dim=-1)
+
+    def _divergences(self, samples: SoftSamples) -> Sequence[Tensor]:
+        p = widened(samples.predicted)  # 1 - 1e-8 is 1 in float32
+        y = widened(samples.actual)
+        p = p.clamp(self.epsilon, 1 - self.epsilon) if self.epsilon else p
+        values = _divergence(p, y) + _divergence(1 - p, 1 - y)
+        return torch.where(samples.counted, values, 0.0), samples.counted
 
 
 def _divergence(p: Tensor, y: Tensor) -> Tensor:

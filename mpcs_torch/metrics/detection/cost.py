@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.detection import cost as measures
 from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint
 from mpcs_torch.functional.detection.trial_measure import ClassAverage, TrialMeasure
@@ -104,8 +105,8 @@ class _ThresholdCost(_CostMetric):
             ValueError: If ``source`` is another kind of metric, has other classes or points, or has seen no targets or
                 no non-targets.
         """
-        if not isinstance(source, MinDetectionCost | EqualErrorRate):
-            raise ValueError(f"source must be a MinDetectionCost or an EqualErrorRate, but got {source!r}.")
+        is_chooser = isinstance(source, MinDetectionCost | EqualErrorRate)
+        require(is_chooser, "source must be a MinDetectionCost or an EqualErrorRate", repr(source))
         ours = self.measure
         theirs = source.measure
         if (ours.num_classes, ours.detectors) != (theirs.num_classes, theirs.detectors):

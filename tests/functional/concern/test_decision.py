@@ -32,6 +32,13 @@ def test_decisions_have_the_minimum_expected_cost(seed: int) -> None:
         assert risks[decided] == pytest.approx(min(risks))
 
 
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.bool])
+def test_costs_may_be_whole_numbers(dtype: torch.dtype) -> None:
+    probs, costs = torch.tensor([[0.6, 0.3, 0.1]]), torch.tensor([[0, 0, 1], [1, 0, 0], [1, 1, 0]])
+    decided = least_concern_decision(probs, concern=costs.to(dtype), from_logits=False)
+    assert decided.tolist() == least_concern_decision(probs, concern=costs.float(), from_logits=False).tolist() == [1]
+
+
 def test_ties_go_to_the_lower_index_and_extra_dimensions_stay() -> None:
     logits = torch.zeros(2, 3, 5)
     assert torch.equal(least_concern_decision(logits, concern=torch.ones(3, 3)), torch.zeros(2, 5, dtype=torch.int64))

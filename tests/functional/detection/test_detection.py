@@ -23,7 +23,6 @@ from mpcs_torch.functional import (
     actual_detection_cost,
     cllr,
     detection_curve,
-    detection_summary,
     equal_error_rate,
     false_alarm_at_miss,
     half_total_error_rate,
@@ -33,7 +32,8 @@ from mpcs_torch.functional import (
     partial_auc,
     precision_recall_break_even,
 )
-from mpcs_torch.functional.detection.errors import ErrorRates, count_errors, hull_vertices, observed_errors
+from mpcs_torch.functional.detection.curve import summary_from_counts
+from mpcs_torch.functional.detection.errors import ErrorRates, checked_scores, convex_hull, count_errors, hull_vertices
 from mpcs_torch.functional.detection.llr_cost import bayes_errors_from_counts
 from mpcs_torch.metrics import ActualDetectionCost, EqualErrorRate, MinDetectionCost
 from tests.conftest import details, load_oracle
@@ -95,7 +95,7 @@ class TestOracle:
     def test_the_summary_equals_the_single_functions(self, case: dict[str, Any]) -> None:
         scores = scores_of(case)
         rows = list(points_of(case["expected"].get("min_dcf", [])))
-        summary = detection_summary(*scores, points=[point for point, _ in rows])
+        summary = summary_from_counts(count_errors(*checked_scores(*scores)), [point for point, _ in rows])
         assert summary.equal_error.rate.item() == near(case["expected"]["eer_rocch"])
         assert summary.area.item() == near(case["expected"]["auc"])
         assert summary.min_cllr.item() == near(min_cllr(*scores).item())
@@ -140,7 +140,7 @@ def tensors_of(drawn: list[tuple[int, bool]]) -> tuple[Tensor, Tensor]:
 
 
 def hull_of(scores: Tensor, labels: Tensor) -> ErrorRates:
-    return detection_summary(scores, labels, points=OperatingPoint(0.5)).hull.rates()
+    return convex_hull(count_errors(scores.double(), labels)).rates()
 
 
 @given(DRAWN)
@@ -170,7 +170,9 @@ def test_a_rising_transform_does_not_change_discrimination(drawn: list[tuple[int
 @given(DRAWN, st.lists(st.floats(-30, 30), min_size=1, max_size=5))
 def test_bayes_errors_equal_the_costs_at_every_prior(drawn: list[tuple[int, bool]], log_odds: list[float]) -> None:
     scores, labels = tensors_of(drawn)
-    errors = bayes_errors_from_counts(observed_errors(scores, labels), torch.tensor(log_odds, dtype=torch.float64))
+    errors = bayes_errors_from_counts(
+        count_errors(scores.double(), labels), torch.tensor(log_odds, dtype=torch.float64)
+    )
     for odds, actual, minimum in zip(log_odds, errors.actual.tolist(), errors.minimum.tolist(), strict=True):
         point = OperatingPoint(1 / (1 + math.exp(-odds)))
         assert min_detection_cost(scores, labels, points=point).item() == pytest.approx(minimum, rel=1e-6)

@@ -12,7 +12,6 @@ from torch import Tensor
 from mpcs_torch.functional import (
     calibration_slope,
     decisiveness,
-    generalized_mean,
     geometric_accuracy,
     probability_accuracy,
     robustness,
@@ -86,10 +85,20 @@ def test_the_papers_slopes(published: dict[str, float]) -> None:
     assert calibration_slope(reported, measured).item() == pytest.approx(published["slope"], abs=1e-6)
 
 
+def means_of(probs: Tensor, epsilon: float) -> tuple[float, float, float]:
+    """Return the geometric, the arithmetic and the robust mean of the probabilities of true classes."""
+    preds, target = torch.stack([probs, 1 - probs], dim=1), torch.zeros(len(probs), dtype=torch.int64)
+    settings: dict[str, Any] = {"num_classes": 2, "from_logits": False, "epsilon": epsilon}
+    geometric, arithmetic, robust = (
+        mean(preds, target, **settings).item() for mean in (geometric_accuracy, decisiveness, robustness)
+    )
+    return geometric, arithmetic, robust
+
+
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.sampled_from([0.0, 0.005, 0.1]))
 def test_the_means_are_ordered(probs: list[float], epsilon: float) -> None:
     values = torch.tensor(probs, dtype=torch.float64)
-    geometric, arithmetic, robust = (generalized_mean(values, r, epsilon).item() for r in (0.0, 1.0, -2 / 3))
+    geometric, arithmetic, robust = means_of(values, epsilon)
     assert robust <= geometric + 1e-9
     assert geometric <= arithmetic + 1e-9
     floored = [max(p, epsilon) for p in probs]
@@ -108,7 +117,7 @@ def test_bins_hold_about_equal_numbers_of_true_classes_and_all_of_them() -> None
     assert measured.correct.sum() == 1000
     assert set(measured.correct.tolist()) == {50.0}
     assert torch.all(measured.low[1:] == measured.high[:-1])
-    reported = generalized_mean(logits.softmax(1).gather(1, target.unsqueeze(1)), 1.0)
+    reported = decisiveness(logits, target, num_classes=5)
     assert measured.means.decisiveness.item() == pytest.approx(reported.item(), abs=0.05), "drawn from what it says"
 
 
@@ -156,10 +165,30 @@ def test_errors_name_the_wrong_argument(changed: dict[str, Any], message: str) -
         bins_of(**arguments)
 
 
-def test_errors_of_generalized_mean_name_the_wrong_argument() -> None:
-    with pytest.raises(ValueError, match=r"probs must be floating point, but got dtype torch.int64."):
-        generalized_mean(torch.tensor([0, 1]), 1.0)
-    with pytest.raises(ValueError, match=r"probs must hold probabilities from 0 to 1, but sample 1 has 7."):
-        generalized_mean(torch.tensor([0.5, 7.0]), 1.0)
-    with pytest.raises(ValueError, match=r"power must be finite, but got inf."):
-        generalized_mean(torch.tensor([0.5]), math.inf)
+def shares(epsilon: list[float], robust: list[float], geometric: list[float]) -> list[list[float]]:
+    """The share of probabilities that a floor lifts, from the change of log G, and from that of R^(-2/3)."""
+    found = []
+    for values, of in ((geometric, math.log), (robust, lambda x: x ** (-2 / 3))):
+        means, floors = [of(value) for value in values], [of(value) for value in epsilon]
+        pairs = zip(means, means[1:], floors, floors[1:], strict=False)
+        found.append([(high - low) / (above - below) for high, low, above, below in pairs])
+    return found
+
+
+TABLE_2 = ORACLE["paper_table2_identity"]
+
+
+def test_floors_in_the_papers_table_2_lift_one_to_two_percent_of_the_probabilities() -> None:
+    of_geometric, of_robust = shares(TABLE_2["eps"], TABLE_2["R"], TABLE_2["G"])
+    assert of_geometric == pytest.approx(TABLE_2["share_from_G"], abs=5e-5)
+    assert of_robust == pytest.approx(TABLE_2["share_from_R"], abs=5e-5)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_a_floor_changes_the_means_by_the_share_that_it_lifts(seed: int) -> None:
+    probs = torch.rand(500, generator=torch.Generator().manual_seed(seed)).double() ** 4
+    geometric, _, robust = zip(*(means_of(probs, epsilon) for epsilon in TABLE_2["eps"]), strict=True)
+    lifted = [(probs < epsilon).double().mean().item() for epsilon in TABLE_2["eps"]]
+    for found in shares(TABLE_2["eps"], list(robust), list(geometric)):
+        for share, most, fewest in zip(found, lifted, lifted[1:], strict=False):
+            assert fewest - 1e-9 <= share <= most + 1e-9

@@ -24,7 +24,6 @@ from mpcs_torch.functional import (
     matthews_correlation,
     multiclass_quality_metrics,
 )
-from mpcs_torch.functional.quality import scores as measures
 from tests.metrics.batches import CLASSES, random_batch
 
 SAMPLES = st.integers(2, 5).flatmap(
@@ -90,16 +89,15 @@ def test_scores_are_bit_for_bit_those_in_records_of_training_runs() -> None:
     logits = 3 * torch.randn(5000, 10, generator=generator)
     target = torch.randint(0, 10, (5000,), generator=generator)
     confusion = confusion_matrix(logits, target, num_classes=10)
-    for kind, function, measure, formula in (
-        (metrics.Accuracy, accuracy, measures.Accuracy, share_of_right),
-        (metrics.MacroF1, macro_f1, measures.MacroF1, mean_f1),
-        (metrics.MatthewsCorrelation, matthews_correlation, measures.MatthewsCorrelation, correlation),
+    for kind, function, formula in (
+        (metrics.Accuracy, accuracy, share_of_right),
+        (metrics.MacroF1, macro_f1, mean_f1),
+        (metrics.MatthewsCorrelation, matthews_correlation, correlation),
     ):
         metric = kind(10)
         metric.update(logits.argmax(dim=1), target)
         assert metric.compute().item() == formula(confusion)
         assert function(logits, target, num_classes=10).item() == formula(confusion)
-        assert measure(10).of(confusion, None).item() == formula(confusion)
 
 
 def test_nan_scores_of_a_diverged_run_raise_nothing_without_checks() -> None:
@@ -146,8 +144,10 @@ def test_every_case_of_onedal(case: dict[str, Any]) -> None:
 def test_the_answers_of_the_dialect_recognition_exercise() -> None:
     matrix, answers = torch.tensor(DIALECTS["matrix"]), DIALECTS["homework"]
     names = DIALECTS["labels"]
-    rates = dict(zip(names, class_error_rates(matrix, num_classes=len(names)).tolist(), strict=True))
-    quality = multiclass_quality_metrics(matrix, num_classes=len(names))
+    classes = torch.arange(len(names))
+    pairs = classes.repeat(len(names)), classes.repeat_interleave(len(names)), matrix.flatten()  # rows are true classes
+    rates = dict(zip(names, class_error_rates(*pairs, num_classes=len(names)).tolist(), strict=True))
+    quality = multiclass_quality_metrics(*pairs, num_classes=len(names))
     assert matrix[names.index("EST")].sum() == answers["estonian_test_samples"]
     assert matrix[names.index("RUS")].sum() - matrix.diagonal()[names.index("RUS")] == answers["russian_errors"]
     assert rates["RUS"] == pytest.approx(answers["russian_error_rate"]["value"], abs=1e-12)
@@ -175,40 +175,6 @@ def test_scores_are_decided_and_ignored_labels_left_out() -> None:
     scores = torch.tensor([[0.1, 0.9], [0.5, 0.5], [0.2, 0.8]])
     matrix = confusion_matrix(scores, torch.tensor([1, 0, -1]), num_classes=2, ignore_index=-1)
     assert matrix.tolist() == [[1, 0], [0, 1]]
-
-
-def test_counts_and_weights_stand_for_samples() -> None:
-    preds, target, weight = (
-        torch.tensor([0, 0, 0, 1, 3]),
-        torch.tensor([0, 0, 1, 1, 2]),
-        torch.tensor([1, 2, 0.5, 1, 4]),
-    )
-    for weights in (None, weight):
-        settings: dict[str, Any] = {"num_classes": 4, "zero_division": 0.0}
-        confusion = confusion_matrix(preds, target, weights, num_classes=4)
-        of_samples = multiclass_quality_metrics(preds, target, weights, **settings)
-        assert multiclass_quality_metrics(confusion, **settings) == of_samples
-        rates = class_error_rates(preds, target, weights, num_classes=4)
-        assert class_error_rates(confusion, num_classes=4).tolist() == pytest.approx(rates.tolist(), nan_ok=True)
-
-
-@pytest.mark.parametrize(
-    ("counts", "settings", "message"),
-    [
-        (
-            torch.ones(2, 3),
-            {},
-            "preds without a target must be a confusion matrix of shape (2, 2), but got torch.float32",
-        ),
-        (torch.tensor([[1, -1], [0, 1]]), {}, "preds without a target must hold finite counts >= 0, but got -1."),
-        (torch.ones(2, 2), {"ignore_index": 0}, "sample_weight and ignore_index need a target"),
-        (torch.ones(2, 2), {"sample_weight": torch.ones(2)}, "sample_weight and ignore_index need a target"),
-    ],
-)
-def test_errors_name_wrong_counts(counts: torch.Tensor, settings: dict[str, Any], message: str) -> None:
-    for function in (multiclass_quality_metrics, class_error_rates):
-        with pytest.raises(ValueError, match=re.escape(message)):
-            function(counts, num_classes=2, **settings)
 
 
 @pytest.mark.parametrize(

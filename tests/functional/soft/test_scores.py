@@ -20,7 +20,6 @@ from mpcs_torch.functional import (
     soft_kl_divergence,
     soft_precision,
     soft_recall,
-    soft_stat_scores,
 )
 from mpcs_torch.metrics import SoftF1, SoftFBeta, SoftKLDivergence
 from tests.conftest import load_oracle
@@ -55,9 +54,6 @@ def test_every_case_of_the_oracle(case: dict[str, Any]) -> None:
         hard = number(expected["hard_gt_0.5"][average]["f1"])
         settings: dict[str, Any] = {**classes, "average": average, "zero_division": zero_division}
         assert hard_f1(preds, target, **settings).item() == pytest.approx(hard, abs=1e-6, nan_ok=True)
-    scores = soft_stat_scores(preds, target, **classes)
-    for name, value in scores._asdict().items():
-        assert value.sum().item() == pytest.approx(expected["micro"][name], abs=1e-6)
     assert soft_kl_divergence(preds, target).item() == pytest.approx(number(expected["kld_mean"]), abs=1e-6)
     clamped = soft_kl_divergence(preds, target, epsilon=1e-7).item()
     assert clamped == pytest.approx(number(expected["kld_mean_preds_clamped_1e-7"]), abs=1e-6)
@@ -151,12 +147,6 @@ def test_the_divergence_pools_elements_even_where_batches_have_other_numbers_of_
     for preds, target in parts:
         metric.update(preds.reshape(2, -1), target.reshape(2, -1))
     torch.testing.assert_close(metric.compute(), soft_kl_divergence(*torch.cat(parts, dim=1)))
-
-
-def test_weights_repeat_samples_in_counts() -> None:
-    preds, target = torch.rand(2, 3, 4, generator=torch.Generator().manual_seed(2))
-    counts = soft_stat_scores(preds, target, torch.tensor([1, 0, 2]), num_classes=4)
-    torch.testing.assert_close(counts, soft_stat_scores(preds[[0, 2, 2]], target[[0, 2, 2]], num_classes=4))
 
 
 def test_float32_labels_keep_the_precision_of_half_predictions() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mpcs_torch.functional import soft_f1, soft_precision, soft_recall, soft_stat_scores
+from mpcs_torch.functional import soft_f1, soft_precision, soft_recall
 from mpcs_torch.functional.soft.scores import TNorm
 from mpcs_torch.metrics import SoftF1
 
@@ -19,9 +19,17 @@ FORMULAS = {"minimum": min, "product": lambda p, y: p * y, "lukasiewicz": lambda
 EXACT = 1e-12
 
 
+def shared_of(preds: Tensor, target: Tensor, t_norm: TNorm) -> Tensor:
+    """Return the sum of T(p, y) over the samples of each class."""
+    metric = SoftF1(preds.shape[1], t_norm=t_norm)
+    metric.update(preds, target)
+    shared: Tensor = metric.named_sums().shared
+    return shared
+
+
 def shared(t_norm: TNorm, p: float, y: float) -> float:
-    values = (torch.tensor([x], dtype=torch.float64) for x in (p, y))
-    return soft_stat_scores(*values, num_classes=1, t_norm=t_norm).tp.item()
+    preds, target = torch.tensor([[[p]], [[y]]], dtype=torch.float64)
+    return shared_of(preds, target, t_norm).item()
 
 
 def drawn(seed: int) -> tuple[Tensor, Tensor]:
@@ -55,33 +63,27 @@ def test_they_are_ordered_and_only_the_minimum_is_idempotent(p: float, y: float)
 
 @pytest.mark.parametrize("t_norm", T_NORMS)
 @given(seed=st.integers(0, 10**6))
-def test_counts_add_up_and_true_negatives_are_those_of_the_complements(t_norm: TNorm, seed: int) -> None:
+def test_precision_recall_and_f_are_those_of_the_counts(t_norm: TNorm, seed: int) -> None:
     preds, target = drawn(seed)
-    counts = soft_stat_scores(preds, target, num_classes=3, t_norm=t_norm)
-    swapped = soft_stat_scores(1 - preds, 1 - target, num_classes=3, t_norm=t_norm)
-    for ours, theirs in zip(counts, (swapped.tn, swapped.fn, swapped.fp, swapped.tp), strict=True):
-        assert torch.allclose(ours, theirs, atol=1e-9)
-    assert all((count >= -EXACT).all() for count in counts)
+    tp = shared_of(preds, target, t_norm)
     settings: dict[str, Any] = {"num_classes": 3, "average": "none", "t_norm": t_norm}
-    assert torch.allclose(soft_precision(preds, target, **settings), counts.tp / preds.sum(dim=0))
-    assert torch.allclose(soft_recall(preds, target, **settings), counts.tp / target.sum(dim=0))
-    f = 2 * counts.tp / (2 * counts.tp + counts.fp + counts.fn)
+    assert torch.allclose(soft_precision(preds, target, **settings), tp / preds.sum(dim=0))
+    assert torch.allclose(soft_recall(preds, target, **settings), tp / target.sum(dim=0))
+    f = 2 * tp / (preds.sum(dim=0) + target.sum(dim=0))
     assert torch.allclose(soft_f1(preds, target, **settings), f)
 
 
 def test_they_are_equal_if_either_side_is_hard() -> None:
     preds, target = drawn(0)
     for hard in ((preds.round(), target), (preds, target.round()), (preds.round().float(), target.round().float())):
-        of_minimum, *others = (soft_stat_scores(*hard, num_classes=3, t_norm=t_norm) for t_norm in T_NORMS)
+        of_minimum, *others = (shared_of(*hard, t_norm) for t_norm in T_NORMS)
         for other in others:
-            for ours, theirs in zip(of_minimum, other, strict=True):
-                assert torch.allclose(ours, theirs, atol=1e-9)
+            assert torch.allclose(of_minimum, other, atol=1e-9)
 
 
 def test_small_degrees_keep_their_digits_in_float32() -> None:
-    preds = torch.full((1000,), 1e-9)
-    counts = soft_stat_scores(preds, torch.ones(1000), num_classes=1, t_norm="lukasiewicz")
-    assert counts.tp.item() == pytest.approx(1e-6, rel=1e-5)
+    preds = torch.full((1000, 1), 1e-9)
+    assert shared_of(preds, torch.ones(1000, 1), "lukasiewicz").item() == pytest.approx(1e-6, rel=1e-5)
 
 
 def test_an_unknown_intersection_is_refused() -> None:

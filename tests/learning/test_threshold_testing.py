@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from torch import Tensor
 
-from mpcs_torch.functional import UnattainableLimitError
-from tests.functional.concern.risk_threshold import risk_threshold
+from mpcs_torch.learning import UnattainableLimitError
+from tests.learning.risk_threshold import risk_threshold
 
 SCORES = st.lists(
     st.tuples(st.sampled_from([0.0, 0.1, 0.2, 0.3, 0.5, 0.9, np.inf]), st.booleans()), min_size=1, max_size=60

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.functional.concern.limits import LimitedRate
-from mpcs_torch.functional.concern.threshold_testing import RiskPath, last_step
-from tests.functional.concern.risk_threshold import risk_threshold
+from mpcs_torch.learning import UnattainableLimitError
+from mpcs_torch.learning.limited_rate import LimitedRate
+from mpcs_torch.learning.threshold_testing import RiskPath, last_step
+from tests.learning.risk_threshold import risk_threshold
 
 FITS = 300
 MAX_ABOVE = 0.05 + 2 * sqrt(0.05 * 0.95 / FITS)

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.functional.concern.limits import LimitedRate
-from mpcs_torch.functional.concern.threshold_testing import ends_of_steps, last_step
+from mpcs_torch.learning.limited_rate import LimitedRate
+from mpcs_torch.learning.threshold_testing import ends_of_steps, last_step
 
 
 class RiskThreshold(NamedTuple):

@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mpcs_torch.functional import UnattainableLimitError
-from mpcs_torch.functional.concern.limits import LimitedRate
+from mpcs_torch.learning import UnattainableLimitError
+from mpcs_torch.learning.limited_rate import LimitedRate
 
 ROW = st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(0, 5), st.tuples(st.booleans(), st.booleans()))
 """A cluster, the steps from which its two answers are allowed (5 for never), and whether each is wrong."""
