@@ -22,14 +22,15 @@ from mpcs_torch.concern.checks import (
     find_problems,
     without_arrays,
 )
+from mpcs_torch.errors import shown
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torch is slow to import
     from numpy.typing import NDArray
     from torch import Tensor
 
-MAX_ROWS, MAX_PAIRS = 40, 10
-"""The maximum number of rows in a table, and of class pairs in warnings."""
+MAX_ROWS, MAX_PAIRS, MAX_NAMED_ERRORS = 40, 10, 4
+"""The maximum number of rows in a table, of class pairs in warnings, and of kinds of errors in a sentence."""
 LARGEST_DENSE = 1024
 """The maximum number of classes for which MPCS (Meta Pattern Concern Score) uses a dense matrix (8 MB)."""
 
@@ -297,6 +298,24 @@ def described(spec: ConcernSpec) -> tuple[str, Table, str]:
     counts = f"{size} classes; of {errors} errors, {errors - harmless} are dangerous, and {harmless} {kind}"
     table = spec.table() if size <= MAX_READABLE_CLASSES else _released_table(spec)
     return counts, table, "\n".join(_facts(spec))
+
+
+def about_dangerous(spec: ConcernSpec) -> str:
+    """Return a sentence that says which errors are dangerous, as true and decided class, or how many.
+
+    Example:
+        >>> about_dangerous(ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"]]))
+        'Dangerous: all errors but red as yellow.'
+    """
+    dangerous, released = spec.dangerous_array(), spec.released_array()
+    if not released.any():
+        return "Dangerous: all errors."
+    for start, kinds in (("Dangerous: ", dangerous), ("Dangerous: all errors but ", released)):
+        if 0 < kinds.sum() <= MAX_NAMED_ERRORS:
+            pairs = [[shown(spec.classes[place]) for place in pair] for pair in zip(*kinds.nonzero(), strict=True)]
+            named = [f"{true} as {decided}" for true, decided in pairs]
+            return f"{start}{', '.join(named)}."
+    return f"Dangerous: {dangerous.sum()} of {dangerous.sum() + released.sum()} kinds of errors."
 
 
 def _released_table(spec: ConcernSpec) -> Table:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.concern.checks import decision_numbers
+from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES, decision_numbers
+from mpcs_torch.concern.spec import about_dangerous
 from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.cautions import Repeats, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, as_entries, choose_metrics
@@ -329,6 +330,10 @@ class Evaluation:
             for same_clusters in zip(*self._models.values(), strict=True):
                 join_alike([sums.tables[ALL] for sums in same_clusters])
         groups, notes = list[GroupScores](), list[str]()
+        concern, has_concern = self.chosen.concern, self.chosen.concern is not None
+        measures_danger = any(each.family == "concern" for each in self.chosen.entries)
+        if concern is not None and measures_danger and len(concern.classes) <= MAX_MATRIX_CLASSES:
+            notes.append(about_dangerous(concern))
         values = {name: self._values(name, ALL)[0] for name in self._models}
         models = {name: self._scores(name, ALL, units) for name, units in values.items()}
         for column, known in self._columns.items():
@@ -346,8 +351,7 @@ class Evaluation:
         if self.chosen.is_weighted:
             notes.append(WEIGHTED.format(every[0].effective_rows))
         comparisons, without = compare(values, is_default=self._is_default) if is_compared else ([], [])
-        has_concern = self.chosen.concern is not None
-        is_repeated = not has_concern and any(each.family == "concern" for each in self.chosen.entries)
+        is_repeated = not has_concern and measures_danger
         notes += [*map(str, without), *([REPEATED] if comparisons and is_repeated else [])]
         over_costs = None
         if self.chosen.ranges is not None:
