@@ -97,7 +97,7 @@ class DetectorScores(Scores):
 
     def table(self, names: Sequence[str] | None = None) -> Table:
         """Return a table with a row for each metric; an asterisk marks rates that are based on fewer than 30 errors."""
-        header = ["metric", "value", CONFIDENCE_TEXT, "threshold", "miss rate, %", "false-alarm rate, %"]
+        header = ["metric", "value", CONFIDENCE_TEXT, "threshold", "miss rate", "false-alarm rate"]
         names = list(self.values) if names is None else names
         rows = [[name, in_digits(self.values[name], 5), self.interval(name), *self._cost_cells(name)] for name in names]
         return Table(header, rows)
@@ -110,8 +110,8 @@ class DetectorScores(Scores):
     def table_remarks(self) -> list[str]:
         """Return sentences that explain the rates in the table of values."""
         remarks = []
-        at, equal = self.errors[EQUAL_ERROR.name].cost, f"{100 * self.values[EQUAL_ERROR.name]:.3g}"
-        if any(f"{100 * rate.item():.3g}" != equal for rate in (at.p_miss, at.p_fa)):
+        at, equal = self.errors[EQUAL_ERROR.name].cost, in_digits(self.values[EQUAL_ERROR.name], 3)
+        if any(in_digits(rate.item(), 3) != equal for rate in (at.p_miss, at.p_fa)):
             remarks.append(
                 "The equal error rate is read off the convex hull of the ROC (ROCCH), whose points mix two thresholds "
                 "at random; the rates in its row are those of one actual threshold, the one where they differ least."
@@ -148,8 +148,7 @@ class DetectorScores(Scores):
         rates, intervals = (at.cost.p_miss.item(), at.cost.p_fa.item()), (at.miss_rate, at.false_alarm_rate)
         for rate, trials, ends in zip(rates, self.sizes().values(), intervals, strict=True):
             mark = "" if round(rate * trials) >= MIN_ERRORS else "*"
-            in_percent = None if ends is None else (100 * ends[0], 100 * ends[1])
-            cells.append(with_ends(f"{100 * rate:.3g}{mark}", in_percent, 3))
+            cells.append(with_ends(f"{in_digits(rate, 3)}{mark}", ends, 3))
         return cells
 
 

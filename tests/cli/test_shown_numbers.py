@@ -18,7 +18,7 @@ from tests.report.rounded import is_rounded, shows
 COMPARED = ["metric", "A", "B", "B - A", "95 %", "p", "p, corrected"]
 CLASSES = ["class", "samples", "precision", "recall", "specificity", "error rate"]
 CLUSTERED = [*CLASSES[:2], "patients", *CLASSES[2:]]
-DETECTOR = ["metric", "value", "95 %", "threshold", "miss rate, %", "false-alarm rate, %"]
+DETECTOR = ["metric", "value", "95 %", "threshold", "miss rate", "false-alarm rate"]
 OF_ROWS = re.compile(r" \((\d+) of (\d+)\)")
 SUMMARIES = ("worst", "mean of groups", "spread")
 CONCERN = "classes: [red, yellow, green]\nreleases: [[red, yellow], [yellow, red]]\nfactor: 0.25\n"
@@ -244,7 +244,7 @@ def check_detect(table: PageTable, plain: Any) -> None:
             assert shows(threshold, *([at["threshold"]] if at else [])), name
             for rate, cell in zip(("miss_rate", "false_alarm_rate"), rates, strict=True):
                 values = [at[rate], *at.get(f"{rate}_interval", ())] if at else []
-                assert shows(cell.replace("*", ""), *(100 * value for value in values)), (name, rate)
+                assert shows(cell.replace("*", ""), *values), (name, rate)
                 trials = plain["targets" if rate == "miss_rate" else "non-targets"]
                 assert ("*" in cell) == (bool(at) and round(at[rate] * trials) < 30), f"{name}, {rate}: few errors"
     elif table.header[0] == "metric":
