@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mpcs_torch.evaluation.requirements import Requirement, RequirementError
     from mpcs_torch.evaluation.result import EvaluationWarning, Result
     from mpcs_torch.evaluation.with_interval import WithInterval
+    from mpcs_torch.evaluation.worst_group import WorstGroup
 
 __all__ = [
     "Evaluation",
@@ -21,14 +22,16 @@ __all__ = [
     "RequirementError",
     "Result",
     "WithInterval",
+    "WorstGroup",
     "evaluate",
     "evaluate_confusion",
     "evaluate_detectors",
 ]
 
-_FILES = {"Result": "result", "WithInterval": "with_interval", "evaluate_detectors": "detectors"}
+_FILES = {"Result": "result", "WithInterval": "with_interval", "WorstGroup": "worst_group"}
 _FILES |= dict.fromkeys(("Requirement", "RequirementError"), "requirements")
 _FILES |= {"EvaluationWarning": "result", "evaluate_confusion": "confusion", "evaluate": "in_memory"}
+_FILES |= {"evaluate_detectors": "detectors"}
 
 if not TYPE_CHECKING:
 

@@ -359,6 +359,7 @@ class Result(Generic[ScoresT]):
             parts.append("\n".join(summarize_comparisons(self.comparisons)))
         for groups in self.groups:
             parts += [printable(f"{groups.model}, by {groups.column}, {groups.order()}"), groups.table()]
+            parts += [printable(about)] if (about := groups.about_worst()) else []
         return parts
 
     def __str__(self) -> str:
@@ -481,6 +482,7 @@ class Result(Generic[ScoresT]):
                         for name in groups.worst_first()
                     },
                     **groups.summaries(),
+                    **({"may_be_worst": groups.may_be_worst()} if groups.has_intervals else {}),
                 }
                 for groups in self.groups
             ]

@@ -3,14 +3,15 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite, isinf, isnan, nan
+from math import hypot, inf, isfinite, isinf, isnan, nan
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.influence import End
 from mpcs_torch.evaluation.reasons import NOT_REQUESTED, ONE_LOOK, Reason
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.tables import Table, in_digits, in_table
 
@@ -202,6 +203,8 @@ def with_ends(text: str, ends: Interval | None, digits: int = 4) -> str:
 
 MAX_SHOWN = 40
 """The maximum number of groups in a table; if there are more, only the worst are shown."""
+MAX_NAMED = 5
+"""The maximum number of groups that a sentence names."""
 MAX_COLUMNS = 6
 """The maximum number of metrics in a table of groups; if there are more, only the main metrics are shown."""
 
@@ -252,6 +255,56 @@ class GroupScores(NamedTuple):
             return [inf if isnan(value) else value for value in values]
 
         return sorted(self.groups, key=badness)
+
+    def may_be_worst(self) -> list[str]:
+        """Return the groups that may be the worst by `ranked_by`, the worst value first.
+
+        The truly worst group is one of them with 95 % confidence, although the first was chosen for its value. A group
+        is left out if its value is better than that of the first by a one-sided test, at 5 % divided by the number of
+        other groups. The interval of the difference comes from the intervals of both groups. A group without one is not
+        left out. The result is empty if no group has an interval, if the metric has no better direction, or if fewer
+        than two groups have a value.
+
+        References:
+            Gupta: On Some Multiple Decision (Selection and Ranking) Rules, Technometrics 7, 1965. Zou, Donner:
+            Construction of Confidence Limits About Effect Measures, Statistics in Medicine 27, 2008, Eq. 6.
+        """
+        metric = self.ranked_by
+        direction = self.directions[metric]
+        known = [name for name in self.worst_first() if isfinite(self.groups[name].values[metric])]
+        if direction is None or len(known) < 2 or not self.has_intervals:
+            return []
+        side, opposite = (0, 1) if direction == "min" else (1, 0)  # the ends that face each other
+        level = LEVEL / (len(known) - 1)
+        # The ends of 95 % intervals are moved to those of this level, as if they were of a normal distribution.
+        ratio = NormalDist().inv_cdf(1 - level) / NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+
+        def to_end(name: str, end: int) -> float:
+            ends = self.groups[name].intervals.get(metric)
+            return inf if ends is None else abs(self.groups[name].values[metric] - ends[end])
+
+        first, *others = known
+        value, of_first = self.groups[first].values[metric], to_end(first, side)
+        return [first] + [
+            name
+            for name in others
+            if abs(value - self.groups[name].values[metric]) <= ratio * hypot(of_first, to_end(name, opposite))
+        ]
+
+    def about_worst(self) -> str:
+        """Return a sentence on how sure the worst group is, which was chosen for its value; empty if unknown."""
+        names = self.may_be_worst()
+        if not names:
+            return ""
+        number = sum(isfinite(scores.values[self.ranked_by]) for scores in self.groups.values())
+        start = f"Of {number} groups, {shown(names[0], 40)} has the worst {self.ranked_by}"
+        if len(names) == 1:
+            return f"{start}: with {CONFIDENCE_TEXT} confidence, it is the worst, though it was chosen for its value."
+        listed = ", ".join([*(shown(name, 40) for name in names[:MAX_NAMED]), *(["..."] if names[MAX_NAMED:] else [])])
+        return (
+            f"{start}, but was chosen for its value. {len(names)} of them may be the worst ({CONFIDENCE_TEXT} confidence): "
+            f"{listed}."
+        )
 
     def summaries(self) -> dict[str, dict[str, float]]:
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.
