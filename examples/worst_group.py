@@ -30,7 +30,7 @@ def simulated(rows: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Te
 
 
 def main() -> None:
-    """Train a linear model, print the epochs that both metrics pick, and draw the rate of wrong decisions in each clinic."""
+    """Train a linear model, print the epochs that both metrics pick, and draw the wrong decisions in each clinic."""
     folder = Path(*sys.argv[1:2] or ["runs/worst-group"])
     folder.mkdir(parents=True, exist_ok=True)
     generator = torch.Generator().manual_seed(0)

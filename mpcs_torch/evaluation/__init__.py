@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpcs_torch.evaluation.confusion import evaluate_confusion
+    from mpcs_torch.evaluation.decision_curve import decision_curves
     from mpcs_torch.evaluation.detectors import evaluate_detectors
     from mpcs_torch.evaluation.evaluation import Evaluation
     from mpcs_torch.evaluation.in_memory import evaluate
@@ -23,6 +24,7 @@ __all__ = [
     "Result",
     "WithInterval",
     "WorstGroup",
+    "decision_curves",
     "evaluate",
     "evaluate_confusion",
     "evaluate_detectors",
@@ -31,7 +33,7 @@ __all__ = [
 _FILES = {"Result": "result", "WithInterval": "with_interval", "WorstGroup": "worst_group"}
 _FILES |= dict.fromkeys(("Requirement", "RequirementError"), "requirements")
 _FILES |= {"EvaluationWarning": "result", "evaluate_confusion": "confusion", "evaluate": "in_memory"}
-_FILES |= {"evaluate_detectors": "detectors"}
+_FILES |= {"evaluate_detectors": "detectors", "decision_curves": "decision_curve"}
 
 if not TYPE_CHECKING:
 

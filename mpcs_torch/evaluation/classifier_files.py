@@ -16,6 +16,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.cautions import reversed_scores, shared_by_rows
 from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.decision_curve import CurveRows
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.facts import named_class, number_or_text
 from mpcs_torch.evaluation.files.formats import open_table
@@ -114,14 +115,15 @@ def score_models(
     settings: Mapping[str, Any] | None = None,
     intervals: bool = True,
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
+    curves: CurveRows | None = None,
     check: Callable[[Result[ClassifierScores]], object] | None = None,
 ) -> Result[ClassifierScores]:
     """Evaluate files with the same rows. The files are read one after the other.
 
     The files ``opened`` come from `open_models`. ``concern``, ``settings``, ``intervals`` and ``entries`` (the metrics)
-    are arguments of `Evaluation`. ``risks`` maps models to `RowRisks`, to which the rows of the model are added.
-    ``check`` is called before the evaluation with the result of a single row; it may raise a ValueError, as for unknown
-    names.
+    are arguments of `Evaluation`. ``risks`` maps models to `RowRisks`, to which the rows of the model are added. Rows
+    with probabilities and one label are also added to ``curves``. ``check`` is called before the evaluation with the
+    result of a single row; it may raise a ValueError, as for unknown names.
     """
     first, is_alone = next(iter(opened.values())), len(opened) == 1
     reading, names, is_clustered = first.reading, first.class_names, first.reading.cluster is not None
@@ -165,6 +167,8 @@ def score_models(
                 evaluation.add(name, part, reading.cluster, crossed)
             if name in risks:
                 risks[name].add(part, evaluation.chosen)
+            if curves is not None and not is_soft and not first.decides:
+                curves.add(name, part)
         advance(len(rows.ids))
     with naming_file(first.path):
         result = evaluation.result()

@@ -269,26 +269,19 @@ class GroupScores(NamedTuple):
             Gupta: On Some Multiple Decision (Selection and Ranking) Rules, Technometrics 7, 1965. Zou, Donner:
             Construction of Confidence Limits About Effect Measures, Statistics in Medicine 27, 2008, Eq. 6.
         """
-        metric = self.ranked_by
-        direction = self.directions[metric]
-        known = [name for name in self.worst_first() if isfinite(self.groups[name].values[metric])]
-        if direction is None or len(known) < 2 or not self.has_intervals:
+        metric, is_min = self.ranked_by, self.directions[self.ranked_by] == "min"
+        measured = {name: self.groups[name].find(metric) or (nan, None) for name in self.worst_first()}
+        known = {name: (value, ends or (-inf, inf)) for name, (value, ends, *_) in measured.items() if isfinite(value)}
+        if self.directions[metric] is None or len(known) < 2 or not self.has_intervals:
             return []
-        side, opposite = (0, 1) if direction == "min" else (1, 0)  # the ends that face each other
-        level = LEVEL / (len(known) - 1)
-        # The ends of 95 % intervals are moved to those of this level, as if they were of a normal distribution.
-        ratio = NormalDist().inv_cdf(1 - level) / NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-
-        def to_end(name: str, end: int) -> float:
-            ends = self.groups[name].intervals.get(metric)
-            return inf if ends is None else abs(self.groups[name].values[metric] - ends[end])
-
-        first, *others = known
-        value, of_first = self.groups[first].values[metric], to_end(first, side)
-        return [first] + [
-            name
-            for name in others
-            if abs(value - self.groups[name].values[metric]) <= ratio * hypot(of_first, to_end(name, opposite))
+        # The ends of 95 % intervals are moved to those of this test, as if they were of a normal distribution.
+        quantiles = (NormalDist().inv_cdf(p) for p in (1 - LEVEL / (len(known) - 1), (1 + CONFIDENCE) / 2))
+        ratio = next(quantiles) / next(quantiles)
+        worst, ends = next(iter(known.values()))
+        to_first = abs(worst - ends[0 if is_min else 1])  # the ends that face each other
+        to_others = {name: abs(value - ends[1 if is_min else 0]) for name, (value, ends) in known.items()}
+        return [
+            name for name, (value, _) in known.items() if abs(worst - value) <= ratio * hypot(to_first, to_others[name])
         ]
 
     def about_worst(self) -> str:
@@ -296,15 +289,12 @@ class GroupScores(NamedTuple):
         names = self.may_be_worst()
         if not names:
             return ""
-        number = sum(isfinite(scores.values[self.ranked_by]) for scores in self.groups.values())
-        start = f"Of {number} groups, {shown(names[0], 40)} has the worst {self.ranked_by}"
+        start = f"{shown(names[0], 40)} has the worst {self.ranked_by}, but was chosen for it. "
         if len(names) == 1:
-            return f"{start}: with {CONFIDENCE_TEXT} confidence, it is the worst, though it was chosen for its value."
-        listed = ", ".join([*(shown(name, 40) for name in names[:MAX_NAMED]), *(["..."] if names[MAX_NAMED:] else [])])
-        return (
-            f"{start}, but was chosen for its value. {len(names)} of them may be the worst ({CONFIDENCE_TEXT} confidence): "
-            f"{listed}."
-        )
+            return f"{start}It is the worst of these groups with {CONFIDENCE_TEXT} confidence."
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        listed = ", ".join(shown(name, 40) for name in names[:MAX_NAMED])
+        return f"{start}With {CONFIDENCE_TEXT} confidence, the worst is one of {len(names)} groups: {listed}{more}."
 
     def summaries(self) -> dict[str, dict[str, float]]:
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.

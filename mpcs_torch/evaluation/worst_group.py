@@ -21,17 +21,17 @@ class WorstGroup(WrapperMetric):
     groups is worst partly by chance, so its value is usually better on new rows: see `mpcs_torch.evaluate`, whose
     tables of groups have intervals and say which groups may be the worst.
 
-    A group takes part with at least ``min_rows`` rows, and if its value is not NaN. There is a copy of the metric for
-    each group, so memory and time grow with their number. In a `MetricCollection`, ``groups`` reaches only metrics that
-    take it. If `update` raises an error, some groups may have counted the batch: call `reset`. In several processes, a
-    metric of torchmetrics that collects samples needs rows of each group in each process; other metrics do not.
+    A group takes part with at least ``min_rows`` rows, ignored ones included, and if its value is not NaN. There is a
+    copy of the metric for each group, so memory and time grow with their number. In a `MetricCollection`, ``groups``
+    reaches only metrics that take it. If `update` raises an error, some groups may have counted the batch: call
+    `reset`. In several processes, a metric of torchmetrics that collects samples needs rows of each group in each
+    process; other metrics do not.
 
     Args:
         metric: The metric to compute for each group; it must say whether higher is better, and compute a scalar.
             Samples are added to the wrapper, not to this metric.
         groups: K, the number of groups.
-        min_rows: The minimum number of rows of a group over all batches and processes. Rows whose label is the
-            ``ignore_index`` of the metric do not count.
+        min_rows: The minimum number of rows of a group over all batches and processes.
 
     Raises:
         ValueError: From the constructor if an argument breaks its rule, and from `update` if the metric refuses the
@@ -49,15 +49,11 @@ class WorstGroup(WrapperMetric):
 
     def __init__(self, metric: Metric, groups: int, *, min_rows: int = 1) -> None:
         super().__init__()
-        is_metric = isinstance(metric, Metric)
-        require(is_metric, "metric must be a torchmetrics Metric", type(metric).__name__)
-        is_higher = metric.higher_is_better
-        require(isinstance(is_higher, bool), "metric must have higher_is_better, True or False", quoted(is_higher))
+        is_directed = isinstance(getattr(metric, "higher_is_better", None), bool)
+        require(is_directed, "metric must be a Metric whose higher_is_better is True or False", type(metric).__name__)
         if metric.dist_sync_on_step:
             raise ValueError("metric must have dist_sync_on_step=False: processes may have rows of other groups.")
-        for argument, number in (("groups", groups), ("min_rows", min_rows)):
-            is_number = isinstance(number, int) and not isinstance(number, bool) and number >= 1
-            require(is_number, f"{argument} must be a whole number of at least 1", quoted(number))
+        require(groups >= 1 and min_rows >= 1, "groups and min_rows must be at least 1", f"{groups} and {min_rows}")
         self.metrics: Any = nn.ModuleList(metric.clone() for _ in range(groups))
         self.counter: Any = _GroupRows(groups)
         self.min_rows = min_rows
@@ -96,15 +92,14 @@ class WorstGroup(WrapperMetric):
         columns = {"preds": preds, "target": target, **further}
         columns = {name: each if each is None else as_tensor(each, name) for name, each in columns.items()}
         codes = self._codes(as_tensor(groups, "groups"), columns["target"])
-        counted = codes[_is_counted(columns["target"], getattr(self.metrics[0], "ignore_index", None))]
-        self.counter.update(counted)
+        self.counter.update(codes)
         results = dict[int, Any]()
         for group in codes.unique().tolist():  # type: ignore[no-untyped-call]
             rows = codes == group
             preds, target, *others = (each if each is None else each[rows] for each in columns.values())
             add = getattr(self.metrics[group], step)
             results[group] = add(preds, target, **dict(zip(further, others, strict=True)))
-        return results, counted.bincount(minlength=len(self.metrics))
+        return results, codes.bincount(minlength=len(self.metrics))
 
     def compute(self) -> Tensor:
         """Return the worst value of the groups that take part: a float64 scalar (float32 on MPS); NaN if none does."""
@@ -127,14 +122,6 @@ class WorstGroup(WrapperMetric):
             metric.reset()
         super().reset()
 
-    def merge_state(self, incoming_state: "dict[str, Any] | Metric") -> None:
-        """Add the states of another `WorstGroup` with as many groups of the same metric."""
-        is_alike = isinstance(incoming_state, WorstGroup) and len(incoming_state.metrics) == len(self.metrics)
-        require(is_alike, f"incoming_state must be a WorstGroup of {len(self.metrics)} groups", quoted(incoming_state))
-        others: Any = incoming_state
-        for metric, other in zip(self._members, others._members, strict=True):
-            metric.merge_state(other)
-
     def persistent(self, mode: bool = False) -> None:
         """Set whether `state_dict` has the states of all groups."""
         for metric in self._members:
@@ -151,38 +138,26 @@ class WorstGroup(WrapperMetric):
 
     def _codes(self, groups: Tensor, target: Tensor) -> Tensor:
         """Return the group of each row, (N,), int64; raise a ValueError unless ``groups`` are groups of the rows."""
-        is_integer = not groups.is_floating_point() and not groups.is_complex() and groups.dtype != torch.bool
-        rule = f"groups must be one integer for each of the {len(target)} rows"
-        got = f"{groups.dtype} of shape {tuple(groups.shape)}"
-        require(is_integer and groups.shape == target.shape[:1], rule, got)
-        codes = groups.to(target.device, torch.int64)
-        bad = codes[(codes < 0) | (codes >= len(self.metrics))]
-        require(not len(bad), f"groups must be from 0 to {len(self.metrics) - 1}", bad[:1].tolist())
-        return codes
+        is_of_rows = groups.shape == target.shape[:1] and groups.dtype in (torch.int64, torch.int32, torch.uint8)
+        rule = f"groups must be integers from 0 to {len(self.metrics) - 1}, one for each of the {len(target)} rows"
+        require(is_of_rows, rule, f"{groups.dtype} of shape {tuple(groups.shape)}")
+        bad = groups[(groups < 0) | (groups >= len(self.metrics))]
+        require(not len(bad), rule, bad[:1].tolist())
+        return groups.to(target.device, torch.int64)
 
     def _joined(self, values: dict[int, Any]) -> Tensor:
         """Return the value of each group, (K,): NaN for a group without one."""
-        joined = torch.full((len(self.metrics),), nan, dtype=widest_float(self.device), device=self.device)
         for group, value in values.items():
-            if not isinstance(value, Tensor) or value.numel() != 1:
-                name = type(self.metrics[group]).__name__
-                raise ValueError(f"metric must compute a scalar, but {name} computes {quoted(value)}.")
-            joined[group] = value.reshape(())
-        return joined
+            is_scalar = isinstance(value, Tensor) and value.numel() == 1
+            require(is_scalar, f"metric must compute a scalar, but that of group {group}", quoted(value))
+        numbers = [values.get(group, nan) for group in range(len(self.metrics))]
+        return torch.tensor(numbers, dtype=widest_float(self.device), device=self.device)
 
     def _worst(self, values: Tensor) -> Tensor:
         known = values[~values.isnan()]
         if not len(known):
             return values.new_tensor(nan)
         return known.min() if self.higher_is_better else known.max()
-
-
-def _is_counted(target: Tensor, ignored: int | None) -> Tensor:
-    """Return which rows have a label that is not ignored: (N,), bool."""
-    if ignored is None:
-        return torch.ones(len(target), dtype=torch.bool, device=target.device)
-    counted = target != ignored
-    return counted.flatten(1).any(1) if counted.ndim > 1 else counted
 
 
 class _GroupRows(Metric):

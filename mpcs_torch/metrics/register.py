@@ -19,6 +19,7 @@ from mpcs_torch.functional.concern.coverage import Coverage, SelectiveAccuracy
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.concern.expected_concern import ExpectedConcern, RowCost
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.functional.concern.net_benefit import NetBenefit
 from mpcs_torch.functional.detection import area, cost, llr_cost
 from mpcs_torch.functional.detection.equal_error_rate import EqualErrorRate
 from mpcs_torch.functional.detection.trial_measure import TrialMeasure
@@ -626,6 +627,13 @@ OF_CLASS: Mapping[str, MetricEntry] = {
         RocArea,
         computes="area under the ROC of the class or group of classes against the rest",
         undefined="absent",
+        in_group_tables=True,
+    ),
+    "net_benefit": _probabilities(
+        "net_benefit[CLASS]",
+        NetBenefit,
+        computes="found samples of the class minus weighted needless actions, at the threshold of costs or [CLASS@0.1]",
+        family="concern",
         in_group_tables=True,
     ),
     "recall": _rate("recall", "recall", "share of the class that is decided as the class", "absent"),

@@ -11,14 +11,20 @@ from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.decision_curve import CurveRows
 from mpcs_torch.evaluation.outcomes import EVERY, number_text
 from mpcs_torch.evaluation.result import ABOUT_RANGES
 from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.report.figures import ClassifierSections
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, explanations, harm_sentence, outcome_tiles
-from mpcs_torch.report.render import last_sections, named, part, write_page
+from mpcs_torch.report.render import draw, last_sections, named, part, write_page
 from mpcs_torch.tables import Table
+
+ABOUT_CURVES = (
+    "Net benefit: found rows, minus needless actions times the odds of the threshold, for each row. Bands: "
+    f"{CONFIDENCE_TEXT} intervals at each threshold."
+)
 
 
 def write_score_report(
@@ -27,6 +33,7 @@ def write_score_report(
     path: Path,
     *,
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
+    curves: CurveRows | None = None,
     requirements: Table | None = None,
     command: str = "",
 ) -> None:
@@ -37,6 +44,7 @@ def write_score_report(
         concern: The costs of errors.
         path: The HTML file to write.
         risks: The estimated risks of the rows for each model, from which the page draws errors against coverage.
+        curves: The rows from which the page draws decision curves.
         requirements: A table of the requirements on metrics, which says whether each is met.
         command: The shell command that writes the page again.
     """
@@ -67,7 +75,7 @@ def write_score_report(
         [*_facts(result, concern), part("notes", notes), part("cautions", score_warnings(result))],
         [
             part("section", "Requirements", part("table", requirements, bounds)),
-            *classifiers.sections(_caption(result, concern), _over_costs(result)),
+            *classifiers.sections(_caption(result, concern), _over_costs(result), _net_benefit(result, curves)),
             *last_sections(result, "rows of models", compared[1:], details, command),
         ],
     )
@@ -114,3 +122,13 @@ def _over_costs(result: Result[ClassifierScores]) -> Markup:
     about = part("sentences", [ABOUT_RANGES, *over.sentences()])
     table = part("table", over.table(), "Mean cost for each row, at the middle costs and over all of them")
     return part("section", "Where costs are ranges", about, table)
+
+
+def _net_benefit(result: Result[ClassifierScores], rows: CurveRows | None) -> Markup:
+    if rows is None or not rows.rows:
+        return Markup()
+    curves = rows.curves(result)
+    about, *by_group = [printable(sentence) for sentence in curves.sentences()]
+    drawing = draw(curves.plot(), f"Decision curves. {about}", ABOUT_CURVES)
+    title = printable(f"What acting on {curves.scale.of} is worth")
+    return part("section", title, part("sentences", [about, *by_group]), part("figures", [drawing]))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.functional.concern.coverage import estimated_risks
-from mpcs_torch.metrics import Coverage, RiskCoverageArea, RowCost, SelectiveAccuracy, SoftKLDivergence
+from mpcs_torch.metrics import Coverage, NetBenefit, RiskCoverageArea, RowCost, SelectiveAccuracy, SoftKLDivergence
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CERTAIN, CLASSES, HARD, flat, random_batch
 from tests.metrics.case import Batch, MetricCase
@@ -102,6 +102,17 @@ def risk_coverage_oracle(batch: Batch) -> dict[str, float]:
     return {"": sum(shares) / len(shares)}
 
 
+def net_benefit_oracle(batch: Batch) -> dict[str, float]:
+    """TP / N - FP / N * t / (1 - t), as in dcurves."""
+    logits, target = batch
+    found = needless = 0
+    for row, true in zip(logits.softmax(dim=1).tolist(), target.tolist(), strict=True):
+        if row[1] + row[3] >= 0.3:
+            found += true in (1, 3)
+            needless += true not in (1, 3)
+    return {"": found / len(target) - needless / len(target) * 0.3 / 0.7}
+
+
 # In both batches class 0 is true and predicted, and no released class is near.
 CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
     MetaPatternConcernScore: MetricCase(
@@ -143,6 +154,14 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         agreeing_batch=CERTAIN,
         oracle=risk_coverage_oracle,
         given_core=lambda logits, target: estimated_risks(flat(logits, target), CONCERN.dangerous_pairs()),
+        fed=HARD,
+    ),
+    NetBenefit: MetricCase(
+        make=lambda **settings: NetBenefit(CLASSES, classes=[1, 3], threshold=0.3, **settings),
+        higher_is_better=True,
+        make_other=lambda: NetBenefit(CLASSES, classes=[1, 3]),
+        agreeing_batch=(torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]), torch.tensor([0, 1])),
+        oracle=net_benefit_oracle,
         fed=HARD,
     ),
     RowCost: MetricCase(
