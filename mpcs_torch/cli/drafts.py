@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mpcs_torch.cli.console import counting_bar
 from mpcs_torch.cli.options import refused_values
-from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.concern import ConcernSpec, spec_from_tree
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.concern.suggest import (
     count_releases,
@@ -19,7 +19,6 @@ from mpcs_torch.concern.suggest import (
     spec_from_costs,
     spec_from_neighbours,
     spec_from_order,
-    spec_from_tree,
 )
 from mpcs_torch.errors import DataError
 from mpcs_torch.evaluation.files.formats import open_table

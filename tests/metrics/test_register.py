@@ -18,7 +18,7 @@ from mpcs_torch.functional.quality.scores import ClassErrorRates
 from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.metric_groups import metric_groups
-from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS, RISK_COVERAGE, MetricEntry, Takes
+from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS, OF_CURVES, MetricEntry, Takes
 
 NO_SCALAR = {
     metrics.ClassErrorRates,
@@ -133,7 +133,7 @@ def test_many_classes_take_little_memory_or_are_refused(entry: MetricEntry, clas
     refused = pytest.raises(ValueError, match=r"num_classes must not need a matrix of more than 2 GiB here, but .* GiB")
     if entry.of == KAPPA:
         pytest.skip("it holds a matrix, and is measured for up to 10 000 classes alone")
-    is_of_pairs = entry.of == RISK_COVERAGE or (not isinstance(entry.of, str) and issubclass(entry.of, OF_PAIRS))
+    is_of_pairs = entry.of in OF_CURVES or (not isinstance(entry.of, str) and issubclass(entry.of, OF_PAIRS))
     with refused if classes > 10_000 and is_of_pairs else nullcontext():
         made = entry.make(classes)
         if isinstance(made, Measure):
