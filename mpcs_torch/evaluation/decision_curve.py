@@ -17,6 +17,7 @@ from mpcs_torch.evaluation.evaluation import Groups, Predictions
 from mpcs_torch.evaluation.in_memory import evaluate
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.evaluation.scores import Scores
 from mpcs_torch.functional.concern.net_benefit import implied_thresholds
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.quality.scores import is_in
@@ -87,7 +88,7 @@ class DecisionCurves(NamedTuple):
         act_on_all = [one[0] - t / (1 - t) * other[0] for t, one, other in zip(at, both[::2], both[1::2], strict=True)]
         return decision_curve_figure(self.scale.of, at, curves, act_on_all, self.scale.implied, on=on)
 
-    def _better(self, scores: ClassifierScores) -> str:
+    def _better(self, scores: Scores) -> str:
         """Return at which thresholds a model is significantly better than both, such as "thresholds of 1 to 2 %"."""
         lows = [low for _, low, _ in _values(scores)]
         are_better = [min(both) > 0 for both in zip(lows[::2], lows[1::2], strict=True)]
@@ -97,7 +98,7 @@ class DecisionCurves(NamedTuple):
         return f"thresholds of {', '.join(texts)} %" if texts else "no threshold"
 
 
-def _values(scores: ClassifierScores) -> list[tuple[float, float, float]]:
+def _values(scores: Scores) -> list[tuple[float, float, float]]:
     """Return the value of each metric, and the ends of its interval (NaN without one)."""
     return [(value, *scores.intervals.get(name, (nan, nan))) for name, value in scores.values.items()]
 

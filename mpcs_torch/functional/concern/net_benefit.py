@@ -1,7 +1,7 @@
 """The net benefit of acting on a class, and the thresholds that costs imply."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from typing import ClassVar
 
@@ -80,6 +80,8 @@ class NetBenefit(ProbabilityMeasure):
     classes: Sequence[int] = (1,)
     threshold: float | None = None
     concern: Tensor | ConcernLike | None = None
+    odds: float = field(init=False, repr=False)
+    """What a needless action costs, in units of a sample that is found."""
 
     sums_settings = ("num_classes", "from_logits", "ignore_index", "classes", "threshold")
     direction = "max"
@@ -100,19 +102,15 @@ class NetBenefit(ProbabilityMeasure):
             require(high - low < 1e-9, rule, f"costs that imply {low:.4g} to {high:.4g}")
             self.threshold = low
         require(0 < self.threshold < 1, "threshold must be above 0 and below 1", self.threshold)
-
-    @property
-    def odds(self) -> float:
-        """What a needless action costs, in units of a sample that is found."""
-        assert self.threshold is not None
-        return self.threshold / (1 - self.threshold)
+        self.odds = self.threshold / (1 - self.threshold)
 
     def term(self, samples: Samples) -> Tensor:
         """Return what each row adds: 1 if it is acted on rightly, minus the odds if needlessly, else 0."""
         probs = samples.probs()
         of_group = probs[:, list(self.classes)].sum(dim=1, dtype=widest_float(probs.device))
         is_true = torch.isin(samples.labels.target, torch.tensor(self.classes, device=probs.device))
-        acts = of_group.float() >= self.threshold  # rounded, a probability equals a threshold of the same decimals
+        # Rounded to float32, a probability equals a threshold of the same decimals.
+        acts = of_group.float() >= self.odds / (1 + self.odds)
         return torch.full_like(of_group, -self.odds).masked_fill(is_true, 1.0) * acts
 
     def row_ratios(self, whole: WeightedSum) -> Ratios:  # noqa: ARG002  # the same for any samples
