@@ -97,8 +97,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     "MissAtFalseAlarm": [{"p_fa": 0.2}, {"p_fa": 0.2, **C, "average": "none", "ignore_index": -1}],
     "MulticlassQualityMetrics": [C, {**C, "beta": 2.0, "zero_division": 1.0, "ignore_index": -1}],
     "NetBenefit": [
-        {**C, "threshold": 0.2},
-        {**C, "classes": [0, 2], "concern": torch.ones(CLASSES, CLASSES)},
+        C,
         {**C, "classes": [3], "threshold": 0.3, "from_logits": False, "ignore_index": -1},
     ],
     "Overconfidence": [C, {**C, "from_logits": False, "ignore_index": -1}],

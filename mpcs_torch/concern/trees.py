@@ -73,18 +73,15 @@ def tree_from_pairs(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return the tree of pairs (parent, child) as nested mappings, in which the value of a class is None.
 
     Raises:
-        ValueError: If a child has several parents, or if there is no single root.
+        ValueError: If there is no single root. A class with several parents is refused where the tree is used.
 
     Example:
         >>> tree_from_pairs([("thing", "animal"), ("thing", "car"), ("animal", "cat"), ("animal", "dog")])
         {'animal': {'cat': None, 'dog': None}, 'car': None}
     """
-    parents = {child: parent for parent, child in pairs}
-    require(len(parents) == len(pairs), "pairs must give each child one parent", f"{len(pairs)} for {len(parents)}")
-    branches = dict[str, dict[str, Any]]()
-    for parent, child in pairs:
-        branches.setdefault(parent, {})[child] = None
-    roots = [name for name in branches if name not in parents]
+    branches = {parent: dict[str, Any]() for parent, _ in pairs}
+    children = {child for _, child in pairs}
+    roots = [name for name in branches if name not in children]
     require(len(roots) == 1, "pairs must have one parent that is no child, the root", quoted(roots))
     for parent, child in pairs:
         branches[parent][child] = branches.get(child)

@@ -16,18 +16,13 @@ from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Groups, Predictions
 from mpcs_torch.evaluation.in_memory import evaluate
 from mpcs_torch.evaluation.result import Result
-from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.scores import Scores
-from mpcs_torch.functional.concern.net_benefit import implied_thresholds
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
-from mpcs_torch.functional.quality.scores import is_in
 from mpcs_torch.metrics.register import OF_CLASS, MetricEntry
 from mpcs_torch.tables import in_digits
 
 THRESHOLDS, WIDER = 13, log(4)
 """The number of thresholds of a curve, and how far their log-odds go beyond those that costs imply."""
-MAX_GROUPS = 8
-"""The maximum number of groups of a column for which a report has curves."""
 
 
 class CurveScale(NamedTuple):
@@ -148,58 +143,34 @@ def decision_curves(
 
 def curve_scale(of: str, concern: ConcernSpec | ConcernRange) -> CurveScale:
     """Return the thresholds that costs imply for acting on a class or group of classes; raise a ValueError for none."""
-    known = known_classes(concern.classes, concern.middle if isinstance(concern, ConcernRange) else concern)
+    ranges = concern if isinstance(concern, ConcernRange) else ConcernRange([concern], [concern])
+    known = known_classes(ranges.classes, ranges.middle)
     require(of in known, f"of must be one of {quoted(list(known))}", quoted(of))
-    low, high = concern.bounds() if isinstance(concern, ConcernRange) else [concern.costs()] * 2
-    first, last = implied_thresholds(low, high, known[of])
+    others = [label for label in range(len(ranges.classes)) if label not in known[of]]
+    low, high = ranges.bounds()
+    lowest, highest = low.amin(0), high.amax(0)
+    # Of pairs of a class to act on and another: the cost of missing it, and that of acting needlessly.
+    pairs = torch.cartesian_prod(torch.tensor(known[of]), torch.tensor(others)).T
+    missed, needless = pairs.unbind(), pairs.flip(0).unbind()
+    first = (lowest[needless] / (lowest[needless] + highest[missed])).amin().item()
+    last = (highest[needless] / (highest[needless] + lowest[missed])).amax().item()
     require(0 < first <= last < 1, "concern must imply thresholds above 0 and below 1", f"{first:g} to {last:g}")
-    others = tuple(label for label in range(len(concern.classes)) if label not in known[of])
-    return CurveScale(of, known[of], others, (first, last))
+    return CurveScale(of, known[of], tuple(others), (first, last))
 
 
-class CurveRows:
-    """Rows of models, of which only the probability of the classes of a decision curve is kept."""
+def scale_at_risk(concern: ConcernSpec | ConcernRange | None) -> CurveScale | None:
+    """Return the scale of the first group of classes that the concern names, or else of the first class at risk.
 
-    def __init__(self, scale: CurveScale) -> None:
-        self.scale = scale
-        self.rows = dict[str, list[Rows]]()
-
-    def add(self, model: str, rows: Rows) -> None:
-        """Add rows of a model."""
-        acts, is_true = rows.probs[:, list(self.scale.classes)].sum(1), is_in(rows.target, self.scale.classes)
-        kept = rows._replace(probs=torch.stack([1 - acts, acts], dim=1).clamp(min=0), target=is_true.long(), costs=None)
-        self.rows.setdefault(model, []).append(kept)
-
-    def curves(self, result: Result[ClassifierScores]) -> DecisionCurves:
-        """Return the curves of all rows, and of columns with few groups; ``result`` is the result of the same rows."""
-        rows = {model: Rows.joined(parts) for model, parts in self.rows.items()}
-        first, scale = next(iter(rows.values())), self.scale._replace(classes=(1,), others=(0,))
-        names = {each.column: list(each.groups) for each in result.groups if len(each.groups) <= MAX_GROUPS}
-        found = evaluate(
-            {model: each.probs for model, each in rows.items()},
-            first.target,
-            metrics=scale.metrics(),
-            groups={column: [of[code] for code in first.groups[column].tolist()] for column, of in names.items()},
-            clusters=first.ids if result.first.cluster_name else None,
-            weights=first.weights,
-        )
-        return DecisionCurves(scale, found)
-
-
-def rows_at_risk(concern: ConcernRange | None) -> CurveRows | None:
-    """Return where to keep rows for the curve of the first group of classes that the concern names.
-
-    Without one, the curve is that of the class that is dangerous to miss, although the opposite error is not. The
-    result is None if there is no such class, or if there are several, or if costs imply no threshold.
+    A class is at risk if it is dangerous to miss for another class, although the opposite error is not dangerous. The
+    result is None if there is no such class, or if the costs imply no threshold.
     """
     if concern is None:
         return None
-    dangerous = concern.middle.dangerous_pairs()
+    spec = concern.middle if isinstance(concern, ConcernRange) else concern
+    dangerous = spec.dangerous_pairs()
     at_risk = (dangerous & ~dangerous.T).any(1).nonzero().squeeze(1).tolist()
-    names = [name for name, _ in concern.middle.class_groups] or [concern.classes[label] for label in at_risk[:2]]
-    if not names or (len(names) > 1 and not concern.middle.class_groups):
-        return None
+    names = [*dict(spec.class_groups), *(spec.classes[label] for label in at_risk)]
     try:
-        return CurveRows(curve_scale(names[0], concern))
-    except ValueError:
+        return curve_scale(names[0], concern)
+    except (IndexError, ValueError):
         return None

@@ -275,8 +275,8 @@ class GroupScores(NamedTuple):
         if self.directions[metric] is None or len(known) < 2 or not self.has_intervals:
             return []
         # The ends of 95 % intervals are moved to those of this test, as if they were of a normal distribution.
-        quantiles = (NormalDist().inv_cdf(p) for p in (1 - LEVEL / (len(known) - 1), (1 + CONFIDENCE) / 2))
-        ratio = next(quantiles) / next(quantiles)
+        quantile = NormalDist().inv_cdf
+        ratio = quantile(1 - LEVEL / (len(known) - 1)) / quantile((1 + CONFIDENCE) / 2)
         worst, ends = next(iter(known.values()))
         to_first = abs(worst - ends[0 if is_min else 1])  # the ends that face each other
         to_others = {name: abs(value - ends[1 if is_min else 0]) for name, (value, ends) in known.items()}
@@ -284,17 +284,16 @@ class GroupScores(NamedTuple):
             name for name, (value, _) in known.items() if abs(worst - value) <= ratio * hypot(to_first, to_others[name])
         ]
 
-    def about_worst(self) -> str:
-        """Return a sentence on how sure the worst group is, which was chosen for its value; empty if unknown."""
-        names = self.may_be_worst()
+    def about_worst(self) -> list[str]:
+        """Return a sentence on how sure the worst group is, which was chosen for its value; nothing if unknown."""
+        names = [shown(name, 40) for name in self.may_be_worst()]
         if not names:
-            return ""
-        start = f"{shown(names[0], 40)} has the worst {self.ranked_by}, but was chosen for it. "
-        if len(names) == 1:
-            return f"{start}It is the worst of these groups with {CONFIDENCE_TEXT} confidence."
-        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-        listed = ", ".join(shown(name, 40) for name in names[:MAX_NAMED])
-        return f"{start}With {CONFIDENCE_TEXT} confidence, the worst is one of {len(names)} groups: {listed}{more}."
+            return []
+        sure = f"With {CONFIDENCE_TEXT} confidence, the worst is {names[0]}"
+        if names[1:]:
+            more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+            sure = f"{sure} or one of {len(names) - 1} others: {', '.join(names[1:MAX_NAMED])}{more}"
+        return [f"{names[0]} has the worst {self.ranked_by}, but was chosen for it. {sure}."]
 
     def summaries(self) -> dict[str, dict[str, float]]:
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.
@@ -333,8 +332,6 @@ class GroupScores(NamedTuple):
         for name in groups[:MAX_SHOWN]:
             scores = self.groups[name]
             rows.append([shown(name, 40), *map(str, scores.sizes().values()), *_cells(scores, metrics)])
-        if self.has_intervals and len(groups) >= 5:  # its interval has the true value in under 95 % of cases
-            rows[0][0] += " (selected as worst)"
         if len(groups) > MAX_SHOWN:
             rows.append([f"and {len(groups) - MAX_SHOWN} others", *[""] * (len(sizes) + len(metrics))])
         for title, summary in self.summaries().items():

@@ -138,19 +138,17 @@ class WorstGroup(WrapperMetric):
 
     def _codes(self, groups: Tensor, target: Tensor) -> Tensor:
         """Return the group of each row, (N,), int64; raise a ValueError unless ``groups`` are groups of the rows."""
-        is_of_rows = groups.shape == target.shape[:1] and groups.dtype in (torch.int64, torch.int32, torch.uint8)
-        rule = f"groups must be integers from 0 to {len(self.metrics) - 1}, one for each of the {len(target)} rows"
-        require(is_of_rows, rule, f"{groups.dtype} of shape {tuple(groups.shape)}")
-        bad = groups[(groups < 0) | (groups >= len(self.metrics))]
-        require(not len(bad), rule, bad[:1].tolist())
+        number = len(self.metrics)
+        is_whole = groups.shape == target.shape[:1] and bool(groups.eq(groups.long().remainder(number)).all())
+        require(is_whole, f"groups must be integers from 0 to {number - 1}, one for each row", quoted(groups))
         return groups.to(target.device, torch.int64)
 
     def _joined(self, values: dict[int, Any]) -> Tensor:
         """Return the value of each group, (K,): NaN for a group without one."""
-        for group, value in values.items():
-            is_scalar = isinstance(value, Tensor) and value.numel() == 1
-            require(is_scalar, f"metric must compute a scalar, but that of group {group}", quoted(value))
         numbers = [values.get(group, nan) for group in range(len(self.metrics))]
+        for value in numbers:
+            is_scalar = isinstance(value, float) or (torch.is_tensor(value) and value.numel() == 1)
+            require(is_scalar, "metric must compute a scalar", quoted(value))
         return torch.tensor(numbers, dtype=widest_float(self.device), device=self.device)
 
     def _worst(self, values: Tensor) -> Tensor:

@@ -11,7 +11,6 @@ from mpcs_torch.errors import printable
 from mpcs_torch.evaluation import Result
 from mpcs_torch.evaluation.classifier_files import RowRisks
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.decision_curve import CurveRows
 from mpcs_torch.evaluation.outcomes import EVERY, number_text
 from mpcs_torch.evaluation.result import ABOUT_RANGES
 from mpcs_torch.functional import summarize_comparisons
@@ -33,7 +32,6 @@ def write_score_report(
     path: Path,
     *,
     risks: Mapping[str, RowRisks] = MappingProxyType({}),
-    curves: CurveRows | None = None,
     requirements: Table | None = None,
     command: str = "",
 ) -> None:
@@ -44,7 +42,6 @@ def write_score_report(
         concern: The costs of errors.
         path: The HTML file to write.
         risks: The estimated risks of the rows for each model, from which the page draws errors against coverage.
-        curves: The rows from which the page draws decision curves.
         requirements: A table of the requirements on metrics, which says whether each is met.
         command: The shell command that writes the page again.
     """
@@ -75,7 +72,7 @@ def write_score_report(
         [*_facts(result, concern), part("notes", notes), part("cautions", score_warnings(result))],
         [
             part("section", "Requirements", part("table", requirements, bounds)),
-            *classifiers.sections(_caption(result, concern), _over_costs(result), _net_benefit(result, curves)),
+            *classifiers.sections(_caption(result, concern), _over_costs(result), _net_benefit(result)),
             *last_sections(result, "rows of models", compared[1:], details, command),
         ],
     )
@@ -124,11 +121,10 @@ def _over_costs(result: Result[ClassifierScores]) -> Markup:
     return part("section", "Where costs are ranges", about, table)
 
 
-def _net_benefit(result: Result[ClassifierScores], rows: CurveRows | None) -> Markup:
-    if rows is None or not rows.rows:
+def _net_benefit(result: Result[ClassifierScores]) -> Markup:
+    if (curves := result.decision_curves) is None:
         return Markup()
-    curves = rows.curves(result)
-    about, *by_group = [printable(sentence) for sentence in curves.sentences()]
-    drawing = draw(curves.plot(), f"Decision curves. {about}", ABOUT_CURVES)
+    sentences = [printable(sentence) for sentence in curves.sentences()]
+    drawing = draw(curves.plot(), f"Decision curves. {sentences[0]}", ABOUT_CURVES)
     title = printable(f"What acting on {curves.scale.of} is worth")
-    return part("section", title, part("sentences", [about, *by_group]), part("figures", [drawing]))
+    return part("section", title, part("sentences", sentences), part("figures", [drawing]))

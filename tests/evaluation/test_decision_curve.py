@@ -1,5 +1,6 @@
 """Decision curves: the formula of dcurves at each threshold, beside acting on all and on none."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from mpcs_torch import ConcernRange, ConcernSpec, evaluate
 from mpcs_torch.evaluation import decision_curves
+from mpcs_torch.evaluation.decision_curve import curve_scale, scale_at_risk
 from tests.cli.test_cli import run
 
 GENERATOR = torch.Generator().manual_seed(1)
@@ -84,16 +86,34 @@ def test_ranges_of_costs_imply_a_range_of_thresholds() -> None:
     assert "costs imply 10 to 20 %" in texts
 
 
+def test_costs_of_several_pairs_of_classes_imply_a_range() -> None:
+    stages = ConcernSpec(["healthy", "mild", "severe"], weights=[[0, 1, 8], [10, 0, 2], [50, 20, 0]])
+    assert curve_scale("severe", stages).implied == pytest.approx((2 / 22, 8 / 58))  # against mild, and healthy
+    assert curve_scale("severe", stages).others == (0, 1)
+    double = ConcernSpec(stages.classes, weights=[[0, 2, 16], [20, 0, 4], [100, 40, 0]])
+    assert curve_scale("severe", ConcernRange([stages], [double])).implied == pytest.approx((2 / 42, 16 / 66))
+
+
+def test_the_class_at_risk_is_the_one_that_is_more_dangerous_to_miss() -> None:
+    stages = ConcernSpec(["healthy", "mild", "severe"], weights=[[0, 1, 8], [10, 0, 2], [50, 20, 0]], dangerous=20)
+    at_risk = scale_at_risk(stages)
+    assert at_risk is not None
+    assert at_risk.of == "severe"
+    grouped = scale_at_risk(replace(stages, class_groups={"ill": ["mild", "severe"]}))
+    assert grouped is not None
+    assert grouped.classes == (1, 2)
+    assert scale_at_risk(replace(stages, dangerous=None)) is None
+
+
 def test_clusters_and_weights_are_those_of_evaluate() -> None:
     clusters, weights = torch.arange(NUMBER) // 3, 1 + torch.arange(NUMBER) % 2
     curves = decision_curves(LARGE, TARGET, of="malignant", concern=SKIN, clusters=clusters, weights=weights)
-    expected = evaluate(
-        LARGE, TARGET, concern=SKIN, metrics=["net_benefit[malignant]"], clusters=clusters, weights=weights
-    )
+    name_of = "net_benefit[malignant@0.1]"
+    expected = evaluate(LARGE, TARGET, concern=SKIN, metrics=[name_of], clusters=clusters, weights=weights)
     scores = curves.result.first
     name = list(scores.values)[2 * 6]  # of 13 thresholds, each with two metrics
-    assert scores.values[name] == pytest.approx(expected.value("net_benefit[malignant]"))
-    assert scores.intervals[name] == pytest.approx(expected.interval("net_benefit[malignant]"))
+    assert scores.values[name] == pytest.approx(expected.value(name_of))
+    assert scores.intervals[name] == pytest.approx(expected.interval(name_of))
 
 
 def test_what_has_no_curve_is_said() -> None:
@@ -107,8 +127,8 @@ def test_what_has_no_curve_is_said() -> None:
 def test_names_take_thresholds() -> None:
     metrics = ["net_benefit[malignant]", "net_benefit[malignant@0.1]", "net_benefit[malignant@.25]"]
     result = evaluate(LARGE, TARGET, concern=SKIN, metrics=metrics)
-    assert result.value(metrics[0]) == result.value(metrics[1]) == pytest.approx(by_formula(LARGE, TARGET, 0.1)[0])
-    assert result.value(metrics[2]) == pytest.approx(by_formula(LARGE, TARGET, 0.25)[0])
+    for name, threshold in zip(metrics, (0.5, 0.1, 0.25), strict=True):
+        assert result.value(name) == pytest.approx(by_formula(LARGE, TARGET, threshold)[0])
     assert result.require("net_benefit[malignant@0.1] > 0.05")[0].holds
     with pytest.raises(ValueError, match=r"net_benefit\[malignan@0.1\] must name a class.*did you mean malignant"):
         evaluate(LARGE, TARGET, concern=SKIN, metrics=["net_benefit[malignan@0.1]"])

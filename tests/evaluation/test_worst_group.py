@@ -163,18 +163,12 @@ def test_arguments_are_checked(arguments: dict[str, Any], message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("groups", "message"),
-    [
-        (torch.tensor([0, 2, 0]), r"\[2\]"),
-        (torch.tensor([0, -1, 0]), r"\[-1\]"),
-        (torch.tensor([0, 1]), r"torch.int64 of shape \(2,\)"),
-        (torch.tensor([0.0, 1, 1]), r"torch.float32 of shape \(3,\)"),
-    ],
+    "groups",
+    [torch.tensor([0, 2, 0]), torch.tensor([0, -1, 0]), torch.tensor([0, 1]), torch.tensor([0.0, 0.5, 1])],
 )
-def test_groups_of_a_batch_are_checked(groups: Tensor, message: str) -> None:
+def test_groups_of_a_batch_are_checked(groups: Tensor) -> None:
     wrapper = WorstGroup(Accuracy(2), groups=2)
-    rule = "groups must be integers from 0 to 1, one for each of the 3 rows, but got "
-    with pytest.raises(ValueError, match=rule + message):
+    with pytest.raises(ValueError, match=r"groups must be integers from 0 to 1, one for each row, but got tensor\("):
         wrapper.update(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 1]), groups=groups)
     with pytest.raises(ValueError, match="needs at least one batch"):
         wrapper.compute()
@@ -182,7 +176,7 @@ def test_groups_of_a_batch_are_checked(groups: Tensor, message: str) -> None:
 
 def test_a_metric_of_several_values_has_no_worst() -> None:
     wrapper = updated(ClassErrorRates(CLASSES))
-    with pytest.raises(ValueError, match="metric must compute a scalar, but that of group 0"):
+    with pytest.raises(ValueError, match=r"metric must compute a scalar, but got tensor\("):
         wrapper.compute()
 
 
@@ -244,13 +238,12 @@ def test_groups_that_may_be_the_worst_are_those_whose_difference_may_be_zero(met
 
 def test_the_sentence_says_how_sure_the_worst_group_is() -> None:
     few, one, every = (groups_of(wrong) for wrong in ([30, 5, 22, 18, 12, 0], [60, 5, 5], [12, 10, 11]))
-    start = "0 has the worst misclassification_rate, but was chosen for it. "
-    listed = "With 95 % confidence, the worst is one of {} groups: {}."
-    assert few.about_worst() == start + listed.format(3, "0, 2, 3")
-    assert one.about_worst() == f"{start}It is the worst of these groups with 95 % confidence."
-    assert every.about_worst() == start + listed.format(3, "0, 2, 1")
-    assert groups_of([10] * 8).about_worst() == start + listed.format(8, "0, 1, 2, 3, 4 and 3 more")
-    assert groups_of([10]).about_worst() == ""
+    start = "0 has the worst misclassification_rate, but was chosen for it. With 95 % confidence, the worst is 0"
+    assert few.about_worst() == [f"{start} or one of 2 others: 2, 3."]
+    assert one.about_worst() == [f"{start}."]
+    assert every.about_worst() == [f"{start} or one of 2 others: 2, 1."]
+    assert groups_of([10] * 8).about_worst() == [f"{start} or one of 7 others: 1, 2, 3, 4 and 3 more."]
+    assert groups_of([10]).about_worst() == []
 
 
 def test_the_sentence_is_printed_written_and_in_the_json(tmp_path: Path) -> None:
@@ -258,7 +251,7 @@ def test_the_sentence_is_printed_written_and_in_the_json(tmp_path: Path) -> None
     wrong = torch.arange(300) % 100 < torch.tensor([30, 5, 22]).repeat_interleave(100)
     groups = {"site": torch.arange(300) // 100}
     result = evaluate(target ^ wrong.long(), target, class_names=2, metrics=["accuracy"], groups=groups)
-    sentence = result.groups[0].about_worst()
+    [sentence] = result.groups[0].about_worst()
     assert sentence in str(result)
     assert result.to_dict()["groups"][0]["may_be_worst"] == ["0", "2"]
     write_score_report(result, None, tmp_path / "report.html")

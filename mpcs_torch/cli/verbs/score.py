@@ -74,7 +74,6 @@ def score(
 
     from mpcs_torch.concern import load_concern_range
     from mpcs_torch.evaluation.classifier_files import RowRisks, open_models, score_models, shared_rows
-    from mpcs_torch.evaluation.decision_curve import rows_at_risk
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.metrics.find_entry import find_entry
 
@@ -83,7 +82,6 @@ def score(
     with options.refused_values(option="--metrics"):
         entries = None if metrics is None else [find_entry(name.strip()) for name in BETWEEN.split(metrics)]
     risks: dict[str, RowRisks] = {}
-    curves = None
     if confusion:
         from mpcs_torch.evaluation.confusion import score_confusion
 
@@ -91,7 +89,6 @@ def score(
     else:
         opened = open_models(predictions, reading, spec)
         risks = {name: RowRisks() for name in opened} if html is not None else {}
-        curves = rows_at_risk(costs) if html is not None and reading.crossed is None else None
         with row_counter("score", predictions) as advance:
             result = score_models(
                 opened,
@@ -101,7 +98,6 @@ def score(
                 settings={"k": k, "t": t, "concession": concession},
                 intervals=intervals,
                 risks=risks,
-                curves=curves,
                 check=(lambda result: result.check(*requirements, **how)) if requirements else None,
             )
     if seen is not None:
@@ -114,9 +110,7 @@ def score(
         from mpcs_torch.report.score import write_score_report
 
         table = outcomes_table(outcomes) if outcomes else None
-        write_score_report(
-            result, spec, html, risks=risks, curves=curves, requirements=table, command=str(COMMAND_LINE)
-        )
+        write_score_report(result, spec, html, risks=risks, requirements=table, command=str(COMMAND_LINE))
         note(f"wrote {html}")
     if not all(outcome.holds for outcome in outcomes):
         raise RequirementError(outcomes)

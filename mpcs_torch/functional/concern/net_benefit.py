@@ -1,16 +1,13 @@
-"""The net benefit of acting on a class, and the thresholds that costs imply."""
+"""The net benefit of acting on a class or group of classes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from math import inf
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.concern.expected_concern import cost_matrix
-from mpcs_torch.functional.inputs.arrays import ConcernLike
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.probabilities import Samples
@@ -24,8 +21,7 @@ def net_benefit(
     *,
     num_classes: int,
     classes: Sequence[int] = (1,),
-    threshold: float | None = None,
-    concern: Tensor | ConcernLike | None = None,
+    threshold: float = 0.5,
     from_logits: bool = True,
     ignore_index: int | None = None,
 ) -> Tensor:
@@ -45,10 +41,8 @@ def net_benefit(
         sample_weight: ``(N, ...)`` weights >= 0 of the samples. Default: 1.
         num_classes: C, at least 2.
         classes: The indices of the classes to act on.
-        threshold: t, above 0 and below 1. Default: the one that the ``concern`` implies.
-        concern: A `ConcernSpec`, or ``(C, C)`` costs >= 0 for mistaking the true class (row) for another (column). If
-            missing a sample costs m, and acting on one needlessly costs f, the threshold is f / (m + f). Default: 1
-            for each error, so that the threshold is 1/2.
+        threshold: t, above 0 and below 1. If missing a sample costs m, and acting on one needlessly costs f, the
+            threshold of least expected cost is f / (m + f).
         from_logits: Whether ``preds`` are logits.
         ignore_index: Label of samples to leave out.
 
@@ -56,8 +50,7 @@ def net_benefit(
         A float64 scalar (float32 on MPS); NaN without samples.
 
     Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above, or if ``threshold`` is missing and
-            the costs imply several thresholds, or none.
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
 
     References:
         Vickers, Elkin: Decision Curve Analysis: A Novel Method for Evaluating Prediction Models, Medical Decision
@@ -69,7 +62,7 @@ def net_benefit(
         >>> net_benefit(probs, target, num_classes=2, threshold=0.2, from_logits=False)  # finds one, one needlessly
         tensor(0.1875, dtype=torch.float64)
     """
-    measure = NetBenefit(num_classes, from_logits, ignore_index, classes, threshold, concern)
+    measure = NetBenefit(num_classes, from_logits, ignore_index, classes, threshold)
     return measure(preds, target, sample_weight)
 
 
@@ -78,10 +71,7 @@ class NetBenefit(ProbabilityMeasure):
     """The measure of `net_benefit`."""
 
     classes: Sequence[int] = (1,)
-    threshold: float | None = None
-    concern: Tensor | ConcernLike | None = None
-    odds: float = field(init=False, repr=False)
-    """What a needless action costs, in units of a sample that is found."""
+    threshold: float = 0.5
 
     sums_settings = ("num_classes", "from_logits", "ignore_index", "classes", "threshold")
     direction = "max"
@@ -89,20 +79,18 @@ class NetBenefit(ProbabilityMeasure):
     interval_rule = "bounded"
 
     def __post_init__(self) -> None:
-        """Check the settings, and compute the threshold from the costs unless it is given."""
+        """Check the settings."""
         super().__post_init__()
         labels = set(self.classes)
         rule = f"classes must be some, but not all, of those from 0 to {self.num_classes - 1}"
         require(labels and labels < set(range(self.num_classes)), rule, self.classes)
-        self.classes = tuple(sorted(labels))
-        if self.threshold is None:
-            costs = cost_matrix(self.concern, self.num_classes)
-            low, high = implied_thresholds(costs, costs, self.classes)
-            rule = "threshold must be given unless the costs imply a single one"
-            require(high - low < 1e-9, rule, f"costs that imply {low:.4g} to {high:.4g}")
-            self.threshold = low
         require(0 < self.threshold < 1, "threshold must be above 0 and below 1", self.threshold)
-        self.odds = self.threshold / (1 - self.threshold)
+        self.classes = tuple(sorted(labels))
+
+    @property
+    def odds(self) -> float:
+        """What a needless action costs, in units of a sample that is found."""
+        return self.threshold / (1 - self.threshold)
 
     def term(self, samples: Samples) -> Tensor:
         """Return what each row adds: 1 if it is acted on rightly, minus the odds if needlessly, else 0."""
@@ -110,31 +98,9 @@ class NetBenefit(ProbabilityMeasure):
         of_group = probs[:, list(self.classes)].sum(dim=1, dtype=widest_float(probs.device))
         is_true = torch.isin(samples.labels.target, torch.tensor(self.classes, device=probs.device))
         # Rounded to float32, a probability equals a threshold of the same decimals.
-        acts = of_group.float() >= self.odds / (1 + self.odds)
+        acts = of_group.float() >= self.threshold
         return torch.full_like(of_group, -self.odds).masked_fill(is_true, 1.0) * acts
 
     def row_ratios(self, whole: WeightedSum) -> Ratios:  # noqa: ARG002  # the same for any samples
         """Return what a row adds at least and at most."""
         return [(-self.odds, 1), (1.0, 1)]
-
-
-def implied_thresholds(low: Tensor, high: Tensor, classes: Sequence[int]) -> tuple[float, float]:
-    """Return the lowest and the highest threshold that costs imply, for acting on a group of ``classes``.
-
-    Args:
-        low: ``(..., C, K)`` the lowest costs of mistaking the true class (row) for another (column).
-        high: The highest costs, in the shape of ``low``.
-        classes: The indices of the classes to act on.
-
-    Returns:
-        The ends of f / (m + f) over all pairs of a class of the group, which is missed at cost m, and another class,
-        on whose samples one acts needlessly at cost f. They are infinite if no such error costs anything.
-    """
-    size = low.shape[-2]
-    low = low[..., :size].reshape(-1, size, size).amin(0)
-    high = high[..., :size].reshape(-1, size, size).amax(0)
-    group = torch.isin(torch.arange(size), torch.tensor(classes))
-    pairs = group.unsqueeze(1) & ~group
-    lowest = (low.T / (low.T + high))[pairs]
-    highest = (high.T / (high.T + low))[pairs]
-    return lowest.nan_to_num(inf).amin().item(), highest.nan_to_num(-inf).amax().item()

@@ -3,9 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from torch import Tensor
-
-from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern import net_benefit as measures
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 
@@ -18,12 +15,8 @@ class NetBenefit(MeasureMetric):
 
     Example:
         >>> import torch
-        >>> from mpcs_torch import ConcernSpec
         >>> from mpcs_torch.metrics import NetBenefit
-        >>> skin = ConcernSpec(["benign", "malignant"], weights=[[0, 1], [4, 0]])  # a needless biopsy costs 1
-        >>> benefit = NetBenefit(num_classes=2, concern=skin, from_logits=False)
-        >>> benefit.threshold
-        0.2
+        >>> benefit = NetBenefit(num_classes=2, threshold=0.2, from_logits=False)
         >>> probs = torch.tensor([[0.95, 0.05], [0.7, 0.3], [0.2, 0.8], [0.85, 0.15]])
         >>> benefit(probs, torch.tensor([0, 0, 1, 1]))
         tensor(0.1875, dtype=torch.float64)
@@ -36,12 +29,11 @@ class NetBenefit(MeasureMetric):
         num_classes: int,
         *,
         classes: Sequence[int] = (1,),
-        threshold: float | None = None,
-        concern: ConcernSpec | Tensor | None = None,
+        threshold: float = 0.5,
         from_logits: bool = True,
         ignore_index: int | None = None,
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        measure = self.of(num_classes, from_logits, ignore_index, classes, threshold, concern)
+        measure = self.of(num_classes, from_logits, ignore_index, classes, threshold)
         super().__init__(measure, validate_args, kwargs)

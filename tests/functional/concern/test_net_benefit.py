@@ -1,19 +1,17 @@
-"""Net benefit: its thresholds, and the identities that it obeys."""
+"""Net benefit: the identities that it obeys."""
 
 from typing import Any
 
 import pytest
 import torch
 
-from mpcs_torch import ConcernSpec
 from mpcs_torch.functional import net_benefit
-from mpcs_torch.functional.concern.net_benefit import NetBenefit, implied_thresholds
+from mpcs_torch.functional.concern.net_benefit import NetBenefit
 
 GENERATOR = torch.Generator().manual_seed(0)
 TARGET = (torch.rand(200, generator=GENERATOR) < 0.3).long()
 MALIGNANT = torch.sigmoid(torch.randn(200, generator=GENERATOR) + 2 * TARGET - 1.8).double()
 PROBS = torch.stack([1 - MALIGNANT, MALIGNANT], dim=1)
-STAGES = ConcernSpec(["healthy", "mild", "severe"], weights=[[0, 1, 5], [10, 0, 2], [50, 20, 0]])
 
 
 def benefit(**settings: Any) -> float:
@@ -36,25 +34,6 @@ def test_acting_on_the_others_at_the_opposite_threshold_is_the_benefit_over_acti
     assert odds * opposite == pytest.approx(over_all)
 
 
-def test_the_cheaper_a_needless_action_the_lower_is_the_threshold() -> None:
-    costs = torch.tensor([[0.0, 1.0], [9.0, 0.0]])
-    assert benefit(concern=costs) == benefit(threshold=0.1)
-    assert benefit() == benefit(threshold=0.5)
-    assert NetBenefit(2, classes=(0,), concern=costs).threshold == pytest.approx(0.9)
-
-
-def test_costs_of_several_pairs_imply_a_range() -> None:
-    costs = STAGES.costs()
-    thresholds = [5 / 55, 2 / 22]  # severe against healthy, and against mild
-    assert implied_thresholds(costs, costs, [2]) == pytest.approx((min(thresholds), max(thresholds)))
-    low, high = implied_thresholds(costs, costs, [1, 2])
-    assert (low, high) == pytest.approx((1 / 11, 5 / 55))
-    low, high = implied_thresholds(costs, 2 * costs, [2])
-    assert (low, high) == pytest.approx((5 / 105, 10 / 60))
-    boxes = implied_thresholds(torch.stack([costs, costs / 2]), torch.stack([2 * costs, costs]), [2])
-    assert boxes == pytest.approx((2.5 / 102.5, 10 / 35))
-
-
 def test_probabilities_that_equal_the_threshold_act() -> None:
     probs = torch.tensor([[0.7, 0.3], [0.9, 0.1]])
     for threshold, acts in ((0.3, 1), (0.1, 2)):
@@ -69,8 +48,6 @@ def test_probabilities_that_equal_the_threshold_act() -> None:
         ({"classes": []}, "classes must be some, but not all, of those from 0 to 2"),
         ({"classes": [0, 1, 2]}, "classes must be some, but not all"),
         ({"classes": [3]}, "classes must be some, but not all"),
-        ({"classes": [1], "concern": STAGES}, "threshold must be given unless the costs imply a single one"),
-        ({"concern": torch.tensor([[0.0, 0, 0], [1, 0, 1], [0, 0, 0]])}, "threshold must be above 0 and below 1"),
     ],
 )
 def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
