@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mpcs_torch import metrics as metrics
     from mpcs_torch.calibration import TemperatureScaling
     from mpcs_torch.concern import ConcernError, ConcernRange, ConcernSpec, load_concern, load_concern_range
-    from mpcs_torch.evaluation import Evaluation, WithInterval, evaluate, evaluate_detectors
+    from mpcs_torch.evaluation import Evaluation, WithInterval, WorstGroup, evaluate, evaluate_detectors
     from mpcs_torch.functional import OperatingPoint
     from mpcs_torch.metrics import (
         DangerousErrors,
@@ -45,6 +45,7 @@ __all__ = [
     "SoftF1",
     "TemperatureScaling",
     "WithInterval",
+    "WorstGroup",
     "evaluate",
     "evaluate_detectors",
     "functional",

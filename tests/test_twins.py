@@ -66,6 +66,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {**C, "concern": CONCERN, "normalize": False, "ignore_index": -1},
     ],
     "FalseAlarmAtMiss": [{"p_miss": 0.2}, {"p_miss": 0.2, **C, "average": "none", "ignore_index": -1}],
+    "GeneralizedRiskCoverageArea": [C, {**C, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1}],
     "GeometricAccuracy": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
     "HMeasure": [{}, {**C, "average": "none", "ignore_index": -1}],
     "HalfTotalErrorRate": [
@@ -79,6 +80,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "MacroF1": [C, {**C, "ignore_index": -1}],
     "MatthewsCorrelation": [C, {**C, "ignore_index": -1}],
+    "MeanSeverity": [C, {**C, "concern": CONCERN, "ignore_index": -1}],
     "MetaPatternConcernScore": [
         C,
         {**C, "k": 3, "t": 20, "concern": CONCERN, "correct_concern": "count"},
@@ -94,6 +96,10 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
     ],
     "MissAtFalseAlarm": [{"p_fa": 0.2}, {"p_fa": 0.2, **C, "average": "none", "ignore_index": -1}],
     "MulticlassQualityMetrics": [C, {**C, "beta": 2.0, "zero_division": 1.0, "ignore_index": -1}],
+    "NetBenefit": [
+        C,
+        {**C, "classes": [3], "threshold": 0.3, "from_logits": False, "ignore_index": -1},
+    ],
     "Overconfidence": [C, {**C, "from_logits": False, "ignore_index": -1}],
     "PartialAUC": [{}, {"max_p_fa": 0.2, **C, "average": "none", "ignore_index": -1}],
     "PrecisionRecallBreakEven": [{}, {**C, "average": "none", "ignore_index": -1}],
@@ -101,6 +107,10 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         C,
         {**C, "epsilon": 0.1, "n_bins": 4, "delta": None, "span": "unit", "ignore_index": -1},
         {**C, "from_logits": False, "cells": 2000},
+    ],
+    "RiskAtCoverage": [
+        C,
+        {**C, "coverage": 0.55, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1},
     ],
     "RiskCoverageArea": [C, {**C, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1}],
     "Robustness": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.concern.suggest import spec_from_costs, spec_from_order, spec_from_tree
+from mpcs_torch.concern import ConcernSpec, spec_from_tree
+from mpcs_torch.concern.suggest import spec_from_costs, spec_from_order
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.tables import to_text
 from mpcs_torch.io.yaml_files import read_yaml_file

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mpcs_torch.evaluation.confusion import evaluate_confusion
+    from mpcs_torch.evaluation.decision_curve import decision_curves
     from mpcs_torch.evaluation.detectors import evaluate_detectors
     from mpcs_torch.evaluation.evaluation import Evaluation
     from mpcs_torch.evaluation.in_memory import evaluate
     from mpcs_torch.evaluation.requirements import Requirement, RequirementError
     from mpcs_torch.evaluation.result import EvaluationWarning, Result
     from mpcs_torch.evaluation.with_interval import WithInterval
+    from mpcs_torch.evaluation.worst_group import WorstGroup
 
 __all__ = [
     "Evaluation",
@@ -21,14 +23,17 @@ __all__ = [
     "RequirementError",
     "Result",
     "WithInterval",
+    "WorstGroup",
+    "decision_curves",
     "evaluate",
     "evaluate_confusion",
     "evaluate_detectors",
 ]
 
-_FILES = {"Result": "result", "WithInterval": "with_interval", "evaluate_detectors": "detectors"}
+_FILES = {"Result": "result", "WithInterval": "with_interval", "WorstGroup": "worst_group"}
 _FILES |= dict.fromkeys(("Requirement", "RequirementError"), "requirements")
 _FILES |= {"EvaluationWarning": "result", "evaluate_confusion": "confusion", "evaluate": "in_memory"}
+_FILES |= {"evaluate_detectors": "detectors", "decision_curves": "decision_curve"}
 
 if not TYPE_CHECKING:
 

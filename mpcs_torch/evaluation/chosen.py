@@ -1,5 +1,6 @@
 """Choose the metrics of classifiers that suit the labels and predictions."""
 
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,8 @@ Metrics = Sequence[Any] | Mapping[str, Any]
 
 MAX_RANKED_CLASSES = 256
 """The maximum number of classes for which areas under the ROC are measured by default: all scores are kept for them."""
+AT_THRESHOLD = re.compile(r"(?P<of>.+)@(?P<threshold>0?\.\d+)")
+"""The brackets of ``net_benefit[malignant@0.1]``: a class or group of classes, and a threshold."""
 SHARES = (
     "Soft labels are the shares of annotators for each class: a row counts for each class by its share. Annotators of "
     "a row are not independent, so intervals count it as one row. Metrics of degrees of truth, such as soft_f1_macro, "
@@ -254,14 +257,23 @@ def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> boo
 
 
 def _class_entry(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None) -> MetricEntry:
-    """Add class indices to the settings of a metric whose name has a class, or a group of classes, in brackets."""
-    classes = {name: (label,) for label, name in enumerate(class_names)}
-    known = {**classes, **dict(concern.class_groups if concern is not None else ())}
-    if entry.of_class not in known:
-        meant = did_you_mean(entry.of_class, known)
+    """Add to the settings of a metric what the brackets of its name say: a class or group, and perhaps a threshold."""
+    known, of_class, settings = known_classes(class_names, concern), entry.of_class, dict(entry.settings)
+    with_threshold = AT_THRESHOLD.fullmatch(of_class)
+    if of_class not in known and with_threshold is not None and "threshold" in entry.accepted_settings:
+        of_class = with_threshold["of"]
+        settings["threshold"] = float(with_threshold["threshold"])
+    if of_class not in known:
+        meant = did_you_mean(of_class, known)
         rule = f"{entry.name} must name a class, or a group of classes of a concern"
         raise ValueError(f"{rule}: {meant or f'they are {quoted(list(known))}.'}")
-    return replace(entry, settings={**entry.settings, "classes": known[entry.of_class]})
+    return replace(entry, settings={**settings, "classes": known[of_class]})
+
+
+def known_classes(class_names: Sequence[str], concern: ConcernSpec | None) -> dict[str, tuple[int, ...]]:
+    """Return the indices of each class, and of each group of classes of the concern, by name."""
+    classes = {name: (label,) for label, name in enumerate(class_names)}
+    return {**classes, **dict(concern.class_groups if concern is not None else ())}
 
 
 def _has_referral_cost(concern: ConcernSpec | None) -> bool:

@@ -16,6 +16,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.cautions import reversed_scores, shared_by_rows
 from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.decision_curve import DecisionCurves, scale_at_risk
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.facts import named_class, number_or_text
 from mpcs_torch.evaluation.files.formats import open_table
@@ -119,9 +120,9 @@ def score_models(
     """Evaluate files with the same rows. The files are read one after the other.
 
     The files ``opened`` come from `open_models`. ``concern``, ``settings``, ``intervals`` and ``entries`` (the metrics)
-    are arguments of `Evaluation`. ``risks`` maps models to `RowRisks`, to which the rows of the model are added.
-    ``check`` is called before the evaluation with the result of a single row; it may raise a ValueError, as for unknown
-    names.
+    are arguments of `Evaluation`. ``risks`` maps models to `RowRisks`, to which the rows of the model are added. For
+    probabilities with a ``concern``, the result then has decision curves. ``check`` is called before the evaluation
+    with the result of a single row; it may raise a ValueError, as for unknown names.
     """
     first, is_alone = next(iter(opened.values())), len(opened) == 1
     reading, names, is_clustered = first.reading, first.class_names, first.reading.cluster is not None
@@ -154,8 +155,14 @@ def score_models(
                 trial.add(name, row._replace(frequencies=None), None)
             check(trial.result())
         evaluation.count_repeats(rows)
+        scale = None if is_soft or first.decides or not risks else scale_at_risk(concern)
+        evaluations = [evaluation]
+        if scale is not None:
+            is_weighted = evaluation.chosen.is_weighted
+            evaluations.append(Evaluation(names, metrics=scale.metrics(), is_weighted=is_weighted, intervals=intervals))
         for column in reading.by:
-            evaluation.assign_codes(column, matched.columns[column].names)
+            for of_part in evaluations:
+                of_part.assign_codes(column, matched.columns[column].names)
     crossed = [] if reading.crossed is None else [str(reading.cluster), reading.crossed]
     for name, predictions in opened.items():
         rows = rows if predictions is first else matched.rows(predictions)
@@ -163,6 +170,8 @@ def score_models(
             part = part if of_classes is None else part.weighted_by(of_classes)
             with naming_file(predictions.path):
                 evaluation.add(name, part, reading.cluster, crossed)
+                for benefits in evaluations[1:]:
+                    benefits.add(name, part._replace(costs=None), reading.cluster, crossed)
             if name in risks:
                 risks[name].add(part, evaluation.chosen)
         advance(len(rows.ids))
@@ -179,6 +188,8 @@ def score_models(
     models = {name: replace(result.models[name], file_notes=each.notes) for name, each in opened.items()}
     read = [each.how() for each in opened.values()]
     result = replace(result, has_open_weights=reading.weight is not None)
+    if scale is not None:
+        result = replace(result, decision_curves=DecisionCurves(scale, evaluations[1].result()))
     return replace(result, models=models, notes=notes, cautions=cautions, read=read)
 
 

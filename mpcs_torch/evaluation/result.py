@@ -28,6 +28,7 @@ from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning a
 from mpcs_torch.tables import Table, in_digits
 
 if TYPE_CHECKING:  # detectors do not need it
+    from mpcs_torch.evaluation.decision_curve import DecisionCurves
     from mpcs_torch.evaluation.scores import DetectorMetric
     from mpcs_torch.evaluation.unit_values import UnitValues
     from mpcs_torch.metrics.register import MetricEntry
@@ -72,6 +73,8 @@ class Result(Generic[ScoresT]):
     """Warnings that values may be misleading."""
     over_costs: OverCosts | None = None
     """Bounds of mean costs, if costs are known as ranges; else None."""
+    decision_curves: "DecisionCurves | None" = None
+    """Decision curves for a report of files; None without a class at risk."""
     read: Sequence[str] = ()
     """One line for each file, which states how the file was read."""
     without: Sequence[NotCompared] = ()
@@ -359,6 +362,7 @@ class Result(Generic[ScoresT]):
             parts.append("\n".join(summarize_comparisons(self.comparisons)))
         for groups in self.groups:
             parts += [printable(f"{groups.model}, by {groups.column}, {groups.order()}"), groups.table()]
+            parts += [printable(sentence) for sentence in groups.about_worst()]
         return parts
 
     def __str__(self) -> str:
@@ -481,6 +485,7 @@ class Result(Generic[ScoresT]):
                         for name in groups.worst_first()
                     },
                     **groups.summaries(),
+                    **({"may_be_worst": groups.may_be_worst()} if groups.has_intervals else {}),
                 }
                 for groups in self.groups
             ]

@@ -3,14 +3,15 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf, isfinite, isinf, isnan, nan
+from math import hypot, inf, isfinite, isinf, isnan, nan
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.influence import End
 from mpcs_torch.evaluation.reasons import NOT_REQUESTED, ONE_LOOK, Reason
 from mpcs_torch.functional.comparison.means import Interval
-from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT, LEVEL
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.tables import Table, in_digits, in_table
 
@@ -202,6 +203,8 @@ def with_ends(text: str, ends: Interval | None, digits: int = 4) -> str:
 
 MAX_SHOWN = 40
 """The maximum number of groups in a table; if there are more, only the worst are shown."""
+MAX_NAMED = 5
+"""The maximum number of groups that a sentence names."""
 MAX_COLUMNS = 6
 """The maximum number of metrics in a table of groups; if there are more, only the main metrics are shown."""
 
@@ -253,6 +256,45 @@ class GroupScores(NamedTuple):
 
         return sorted(self.groups, key=badness)
 
+    def may_be_worst(self) -> list[str]:
+        """Return the groups that may be the worst by `ranked_by`, the worst value first.
+
+        The truly worst group is one of them with 95 % confidence, although the first was chosen for its value. A group
+        is left out if its value is better than that of the first by a one-sided test, at 5 % divided by the number of
+        other groups. The interval of the difference comes from the intervals of both groups. A group without one is not
+        left out. The result is empty if no group has an interval, if the metric has no better direction, or if fewer
+        than two groups have a value.
+
+        References:
+            Gupta: On Some Multiple Decision (Selection and Ranking) Rules, Technometrics 7, 1965. Zou, Donner:
+            Construction of Confidence Limits About Effect Measures, Statistics in Medicine 27, 2008, Eq. 6.
+        """
+        metric, is_min = self.ranked_by, self.directions[self.ranked_by] == "min"
+        measured = {name: self.groups[name].find(metric) or (nan, None) for name in self.worst_first()}
+        known = {name: (value, ends or (-inf, inf)) for name, (value, ends, *_) in measured.items() if isfinite(value)}
+        if self.directions[metric] is None or len(known) < 2 or not self.has_intervals:
+            return []
+        # The ends of 95 % intervals are moved to those of this test, as if they were of a normal distribution.
+        quantile = NormalDist().inv_cdf
+        ratio = quantile(1 - LEVEL / (len(known) - 1)) / quantile((1 + CONFIDENCE) / 2)
+        worst, ends = next(iter(known.values()))
+        to_first = abs(worst - ends[0 if is_min else 1])  # the ends that face each other
+        to_others = {name: abs(value - ends[1 if is_min else 0]) for name, (value, ends) in known.items()}
+        return [
+            name for name, (value, _) in known.items() if abs(worst - value) <= ratio * hypot(to_first, to_others[name])
+        ]
+
+    def about_worst(self) -> list[str]:
+        """Return a sentence on how sure the worst group is, which was chosen for its value; nothing if unknown."""
+        names = [shown(name, 40) for name in self.may_be_worst()]
+        if not names:
+            return []
+        sure = f"With {CONFIDENCE_TEXT} confidence, the worst is {names[0]}"
+        if names[1:]:
+            more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+            sure = f"{sure} or one of {len(names) - 1} others: {', '.join(names[1:MAX_NAMED])}{more}"
+        return [f"{names[0]} has the worst {self.ranked_by}, but was chosen for it. {sure}."]
+
     def summaries(self) -> dict[str, dict[str, float]]:
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.
 
@@ -290,8 +332,6 @@ class GroupScores(NamedTuple):
         for name in groups[:MAX_SHOWN]:
             scores = self.groups[name]
             rows.append([shown(name, 40), *map(str, scores.sizes().values()), *_cells(scores, metrics)])
-        if self.has_intervals and len(groups) >= 5:  # its interval has the true value in under 95 % of cases
-            rows[0][0] += " (selected as worst)"
         if len(groups) > MAX_SHOWN:
             rows.append([f"and {len(groups) - MAX_SHOWN} others", *[""] * (len(sizes) + len(metrics))])
         for title, summary in self.summaries().items():

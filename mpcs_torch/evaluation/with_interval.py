@@ -210,6 +210,11 @@ class WithInterval(Metric):
         low, high = torch.tensor(_ends(of_sums(measure, named, units)), dtype=torch.float64)
         return self._named(measure.value(total_sums(named, units)), low, high)
 
+    def _filter_kwargs(self, **kwargs: Any) -> dict[str, Any]:
+        """Return the keyword arguments of a `MetricCollection` that `update` takes."""
+        taken = {"clusters", *self.metric._filter_kwargs(**kwargs)}
+        return {name: value for name, value in kwargs.items() if name in taken}
+
     def _named(self, value: Tensor, low: Tensor, high: Tensor) -> dict[str, Tensor]:
         return {self._prefix: value, f"{self._prefix}_low": low, f"{self._prefix}_high": high}
 

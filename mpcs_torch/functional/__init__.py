@@ -18,6 +18,8 @@ from mpcs_torch.functional.comparison.significance import sign_flip_test as sign
 from mpcs_torch.functional.comparison.significance import summarize_comparisons as summarize_comparisons
 from mpcs_torch.functional.concern.coverage import RiskCoverage as RiskCoverage
 from mpcs_torch.functional.concern.coverage import coverage as coverage
+from mpcs_torch.functional.concern.coverage import generalized_risk_coverage_area as generalized_risk_coverage_area
+from mpcs_torch.functional.concern.coverage import risk_at_coverage as risk_at_coverage
 from mpcs_torch.functional.concern.coverage import risk_coverage_area as risk_coverage_area
 from mpcs_torch.functional.concern.coverage import risk_coverage_curve as risk_coverage_curve
 from mpcs_torch.functional.concern.coverage import selective_accuracy as selective_accuracy
@@ -27,9 +29,11 @@ from mpcs_torch.functional.concern.decision import least_concern_decision as lea
 from mpcs_torch.functional.concern.decision import shift_priors as shift_priors
 from mpcs_torch.functional.concern.expected_concern import expected_concern as expected_concern
 from mpcs_torch.functional.concern.expected_concern import mean_cost_range as mean_cost_range
+from mpcs_torch.functional.concern.expected_concern import mean_severity as mean_severity
 from mpcs_torch.functional.concern.expected_concern import row_cost as row_cost
 from mpcs_torch.functional.concern.mpcs import concession_intervals as concession_intervals
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score as meta_pattern_concern_score
+from mpcs_torch.functional.concern.net_benefit import net_benefit as net_benefit
 from mpcs_torch.functional.detection.area import false_alarm_at_miss as false_alarm_at_miss
 from mpcs_torch.functional.detection.area import h_measure as h_measure
 from mpcs_torch.functional.detection.area import miss_at_false_alarm as miss_at_false_alarm

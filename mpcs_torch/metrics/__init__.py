@@ -10,12 +10,16 @@ from mpcs_torch.concern import weights_only as _weights_only  # noqa: F401  # re
 
 if TYPE_CHECKING:
     from mpcs_torch.metrics.concern.coverage import Coverage as Coverage
+    from mpcs_torch.metrics.concern.coverage import GeneralizedRiskCoverageArea as GeneralizedRiskCoverageArea
+    from mpcs_torch.metrics.concern.coverage import RiskAtCoverage as RiskAtCoverage
     from mpcs_torch.metrics.concern.coverage import RiskCoverageArea as RiskCoverageArea
     from mpcs_torch.metrics.concern.coverage import SelectiveAccuracy as SelectiveAccuracy
     from mpcs_torch.metrics.concern.dangerous import DangerousErrors as DangerousErrors
     from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern as ExpectedConcern
+    from mpcs_torch.metrics.concern.expected_concern import MeanSeverity as MeanSeverity
     from mpcs_torch.metrics.concern.expected_concern import RowCost as RowCost
     from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore as MetaPatternConcernScore
+    from mpcs_torch.metrics.concern.net_benefit import NetBenefit as NetBenefit
     from mpcs_torch.metrics.detection.area import FalseAlarmAtMiss as FalseAlarmAtMiss
     from mpcs_torch.metrics.detection.area import HMeasure as HMeasure
     from mpcs_torch.metrics.detection.area import MissAtFalseAlarm as MissAtFalseAlarm
@@ -59,10 +63,17 @@ if TYPE_CHECKING:
     from mpcs_torch.metrics.soft.scores import SoftRecall as SoftRecall
 
 _MODULES = {
-    "concern.coverage": ("Coverage", "RiskCoverageArea", "SelectiveAccuracy"),
+    "concern.coverage": (
+        "Coverage",
+        "GeneralizedRiskCoverageArea",
+        "RiskAtCoverage",
+        "RiskCoverageArea",
+        "SelectiveAccuracy",
+    ),
     "concern.dangerous": ("DangerousErrors",),
-    "concern.expected_concern": ("ExpectedConcern", "RowCost"),
+    "concern.expected_concern": ("ExpectedConcern", "MeanSeverity", "RowCost"),
     "concern.mpcs": ("MetaPatternConcernScore",),
+    "concern.net_benefit": ("NetBenefit",),
     "detection.area": ("FalseAlarmAtMiss", "HMeasure", "MissAtFalseAlarm", "PartialAUC", "PrecisionRecallBreakEven"),
     "detection.cost": ("ActualDetectionCost", "HalfTotalErrorRate", "MinDetectionCost"),
     "detection.curve": ("DetectionCurve",),

@@ -17,8 +17,9 @@ from torch.nn import Module
 
 from mpcs_torch.functional.concern.coverage import Coverage, SelectiveAccuracy
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
-from mpcs_torch.functional.concern.expected_concern import ExpectedConcern, RowCost
+from mpcs_torch.functional.concern.expected_concern import ExpectedConcern, MeanSeverity, RowCost
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.functional.concern.net_benefit import NetBenefit
 from mpcs_torch.functional.detection import area, cost, llr_cost
 from mpcs_torch.functional.detection.equal_error_rate import EqualErrorRate
 from mpcs_torch.functional.detection.trial_measure import TrialMeasure
@@ -181,7 +182,7 @@ class MetricEntry:
     @property
     def needs_matrix(self) -> bool:
         """Whether measuring the metric takes a (C, C) matrix, which is too large if there are many classes."""
-        return self.takes == "decisions" or self.of in (ExpectedConcern, RISK_COVERAGE)
+        return self.takes == "decisions" or self.of in (ExpectedConcern, *OF_CURVES)
 
     @property
     def accepted_settings(self) -> frozenset[str]:
@@ -230,7 +231,12 @@ def identity_of(metric: "type[Metric]") -> "type[Measure] | str":
     return f"{'mpcs_torch.metrics' if public else metric.__module__}:{metric.__qualname__}"
 
 
-RISK_COVERAGE = "mpcs_torch.metrics:RiskCoverageArea"
+RISK_COVERAGE, GENERALIZED, AT_COVERAGE = OF_CURVES = (
+    "mpcs_torch.metrics:RiskCoverageArea",
+    "mpcs_torch.metrics:GeneralizedRiskCoverageArea",
+    "mpcs_torch.metrics:RiskAtCoverage",
+)
+"""The Metrics of the curve of errors against coverage."""
 
 
 _decisions = partial(MetricEntry, takes="decisions")
@@ -321,6 +327,14 @@ ENTRIES: tuple[MetricEntry, ...] = (
         settings={"normalize": False},
         screen=1,
         compared_as="mean concern",
+    ),
+    _concern(
+        "mean_severity",
+        MeanSeverity,
+        computes="mean cost of wrong decisions",
+        settings={"normalize": False},
+        is_default=False,
+        in_group_tables=True,
     ),
     _concern(
         "destructive_rate",
@@ -455,6 +469,21 @@ ENTRIES: tuple[MetricEntry, ...] = (
         given_direction="min",
         is_default=False,
         no_interval="no valid method is known",
+    ),
+    _probabilities(
+        "generalized_risk_coverage_area",
+        GENERALIZED,
+        computes="area under the curve of decided dangerous errors, as a share of all, against coverage",
+        given_direction="min",
+        is_default=False,
+    ),
+    _probabilities(
+        "risk_at_coverage",
+        AT_COVERAGE,
+        computes="share of dangerous errors among the 80 % of samples with the lowest estimated risk",
+        given_direction="min",
+        is_default=False,
+        no_interval="which rows are decided depends on all rows",
     ),
     MetricEntry(
         "cross_entropy",
@@ -626,6 +655,13 @@ OF_CLASS: Mapping[str, MetricEntry] = {
         RocArea,
         computes="area under the ROC of the class or group of classes against the rest",
         undefined="absent",
+        in_group_tables=True,
+    ),
+    "net_benefit": _probabilities(
+        "net_benefit[CLASS]",
+        NetBenefit,
+        computes="found samples of the class minus weighted needless actions, at threshold 0.1 as in [CLASS@0.1]",
+        family="concern",
         in_group_tables=True,
     ),
     "recall": _rate("recall", "recall", "share of the class that is decided as the class", "absent"),

@@ -1,6 +1,6 @@
 """Reliability diagrams, and the error rate of decided samples against coverage, the share of decided samples."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -64,6 +64,47 @@ def _first_shown(curves: Iterable[tuple[Tensor, Tensor]]) -> float:
     """Return the lowest coverage to draw, in percent: a little below the first error of any curve."""
     first = min([float(coverage[risk > 0].min()) for coverage, risk in curves if bool((risk > 0).any())], default=0.0)
     return max(0.0, 100 * (first - 0.15 * (1 - first)) - 1)
+
+
+def decision_curve_figure(
+    of: str,
+    thresholds: Sequence[float],
+    curves: Mapping[str, Sequence[tuple[float, float, float]]],
+    act_on_all: Sequence[float],
+    implied: tuple[float, float] | None,
+    *,
+    on: Place = None,
+) -> Figure:
+    """Draw the net benefit of models over thresholds, with intervals, beside acting on all samples and on none.
+
+    Args:
+        of: The name of the class to act on.
+        thresholds: The probabilities at which one acts, in ascending order.
+        curves: For each model, by name: the net benefit and the ends of its interval, for each threshold.
+        act_on_all: The net benefit of acting on all samples, for each threshold.
+        implied: The ends of the thresholds that costs imply, which are shaded; None without costs.
+        on: The axes or the empty figure to draw on. Default: a new figure.
+
+    References:
+        Vickers, Elkin: Decision Curve Analysis, Medical Decision Making 26, 2006.
+    """
+    xlabel = f"act if the probability of {literal(of, style.MAX_BESIDE)} is at least, %"
+    figure, axes = canvas(3.4, on=on, xlabel=xlabel, ylabel="net benefit")
+    at = [100 * threshold for threshold in thresholds]
+    highest = max(act_on_all)
+    for name, values, colour in coloured(curves):
+        middle, low, high = zip(*values, strict=True)
+        axes.fill_between(at, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(at, middle, color=colour, linewidth=1.6, label=literal(name))
+        highest = max(highest, *middle)
+    axes.plot(at, act_on_all, color=style.GREY, linewidth=1.2, linestyle="--", label="act on all")
+    axes.axhline(0, color=style.BLACK, linewidth=1.2, label="act on none")
+    if implied is not None:
+        ends = " to ".join(dict.fromkeys(f"{100 * end:.3g}" for end in implied))
+        axes.axvspan(*(100 * end for end in implied), color=style.AMBER, alpha=0.3, label=f"costs imply {ends} %")
+    axes.set(xlim=(at[0], at[-1]), ylim=(-max(0.2 * highest, 0.01), None))
+    grid(axes)
+    return legend_below(figure, on=on)
 
 
 def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, title: str, *, on: Place = None) -> Figure:

@@ -164,7 +164,8 @@ def _groups_section(
             values.append(part("table", table, f"By {column}: {groups.model}, {about}", terms=terms))
     chart = _draw_groups(column, [groups for groups in models if groups.model in drawn])
     folded = part("folded", "h3", f"All values by {column}", *values)
-    return part("section", f"By {column}", part("figures", [chart]), folded)
+    worst = [printable(f"{groups.model}: {sentence}") for groups in models for sentence in groups.about_worst()]
+    return part("section", f"By {column}", part("sentences", worst), part("figures", [chart]), folded)
 
 
 def named(names: Collection[str], systems: str = "models") -> str:

@@ -17,8 +17,13 @@ from mpcs_torch.functional import summarize_comparisons
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.report.figures import ClassifierSections
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, explanations, harm_sentence, outcome_tiles
-from mpcs_torch.report.render import last_sections, named, part, write_page
+from mpcs_torch.report.render import draw, last_sections, named, part, write_page
 from mpcs_torch.tables import Table
+
+ABOUT_CURVES = (
+    "Net benefit: found rows, minus needless actions times the odds of the threshold, for each row. Bands: "
+    f"{CONFIDENCE_TEXT} intervals at each threshold."
+)
 
 
 def write_score_report(
@@ -67,7 +72,7 @@ def write_score_report(
         [*_facts(result, concern), part("notes", notes), part("cautions", score_warnings(result))],
         [
             part("section", "Requirements", part("table", requirements, bounds)),
-            *classifiers.sections(_caption(result, concern), _over_costs(result)),
+            *classifiers.sections(_caption(result, concern), _over_costs(result), _net_benefit(result)),
             *last_sections(result, "rows of models", compared[1:], details, command),
         ],
     )
@@ -114,3 +119,12 @@ def _over_costs(result: Result[ClassifierScores]) -> Markup:
     about = part("sentences", [ABOUT_RANGES, *over.sentences()])
     table = part("table", over.table(), "Mean cost for each row, at the middle costs and over all of them")
     return part("section", "Where costs are ranges", about, table)
+
+
+def _net_benefit(result: Result[ClassifierScores]) -> Markup:
+    if (curves := result.decision_curves) is None:
+        return Markup()
+    sentences = [printable(sentence) for sentence in curves.sentences()]
+    drawing = draw(curves.plot(), f"Decision curves. {sentences[0]}", ABOUT_CURVES)
+    title = printable(f"What acting on {curves.scale.of} is worth")
+    return part("section", title, part("sentences", sentences), part("figures", [drawing]))

@@ -76,7 +76,7 @@ def test_the_report_shows_its_figures_and_is_not_replaced(files: tuple[Path, Pat
     page = tmp_path / "report.html"
     assert run("score", files[0], "--concern", files[1], "--html", page) == 0
     text = page.read_text()
-    assert text.count("<img src=") == 3  # confusion matrix, referral, reliability
+    assert text.count("<img src=") == 4  # decision curves, confusion matrix, referral, reliability
     assert "macro_<wbr>precision" in page.read_text()
     assert f"mpcs score {files[0]} --concern {files[1]}" in Page(page).text
     page.write_text("mine")

@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpcs_torch.concern import ConcernError, ConcernSpec, load_concern, save_concern
-from mpcs_torch.concern.suggest import spec_from_costs, spec_from_order, spec_from_tree
+from mpcs_torch.concern import (
+    ConcernError,
+    ConcernSpec,
+    load_concern,
+    save_concern,
+    spec_from_heights,
+    spec_from_tree,
+    tree_from_pairs,
+)
+from mpcs_torch.concern.suggest import spec_from_costs, spec_from_order
 
 TREE = {"animal": {"pet": ["cat", "dog"], "farm": ["cow"]}, "vehicle": ["car", "bus"]}
 
@@ -45,6 +53,55 @@ def test_a_broken_tree_is_refused() -> None:
         ValueError, match=re.escape("tree must contain only mappings, lists and class names, but has 3 at a.")
     ):
         spec_from_tree({"a": 3})
+
+
+PAIRS = [
+    *(("root", name) for name in ("animal", "vehicle")),
+    *(("animal", name) for name in ("pet", "farm")),
+    *(("pet", name) for name in ("cat", "dog")),
+    ("farm", "cow"),
+    *(("vehicle", name) for name in ("car", "bus")),
+]
+
+
+def height_of_common_ancestor(one: str, other: str) -> int:
+    """Walk up from both classes, by pairs alone; the height of a node is that of its highest child plus 1."""
+    parents = {child: parent for parent, child in PAIRS}
+
+    def lineage(name: str) -> list[str]:
+        return [name, *(lineage(parents[name]) if name in parents else [])]
+
+    def height(name: str) -> int:
+        return max((1 + height(child) for parent, child in PAIRS if parent == name), default=0)
+
+    return height(next(name for name in lineage(one) if name in lineage(other)))
+
+
+def test_costs_are_heights_of_common_ancestors() -> None:
+    spec = spec_from_heights(TREE)
+    assert spec.weights is not None
+    for (i, one), (j, other) in product(enumerate(spec.classes), repeat=2):
+        if i != j:
+            assert spec.weights[i][j] == height_of_common_ancestor(one, other) / 3
+    reordered = spec_from_heights(TREE, classes=["bus", "car", "cat", "cow", "dog"])
+    assert reordered.costs()[2].tolist() == [1, 1, 0, pytest.approx(2 / 3), pytest.approx(1 / 3)]
+    assert int(spec_from_heights(TREE, dangerous=1).dangerous_pairs().sum()) == 2 * 3 * 2
+
+
+def test_pairs_give_the_same_tree() -> None:
+    tree = tree_from_pairs(PAIRS)
+    assert tree == {
+        "animal": {"pet": {"cat": None, "dog": None}, "farm": {"cow": None}},
+        "vehicle": {"car": None, "bus": None},
+    }
+    assert spec_from_heights(tree) == spec_from_heights(TREE)
+    assert tree_from_pairs(PAIRS[::-1]).keys() == tree.keys()
+    assert spec_from_tree(tree) == spec_from_tree(TREE)
+    with pytest.raises(ValueError, match="tree must contain each class once, but cat appears twice"):
+        spec_from_heights(tree_from_pairs([*PAIRS, ("vehicle", "cat")]))
+    for pairs in ([("a", "b"), ("c", "d")], [("a", "b"), ("b", "a")]):
+        with pytest.raises(ValueError, match="pairs must have one parent that is no child, the root, but got"):
+            tree_from_pairs(pairs)
 
 
 def test_the_highest_cost_gets_weight_1() -> None:

@@ -134,6 +134,14 @@ def test_every_picture_of_the_page_on_detection_is_drawn_by_its_example() -> Non
     assert all((DOCS / picture).stat().st_size < 100_000 for picture in pictures)
 
 
+@pytest.mark.parametrize(("page", "example"), [("pick-an-epoch", "worst_group"), ("evaluate", "decision_curve")])
+def test_pictures_of_other_pages_are_drawn_by_their_examples(page: str, example: str) -> None:
+    pictures = re.findall(r"\]\(\.\./([^)]+\.png)\)", (DOCS / "how-to" / f"{page}.md").read_text())
+    assert pictures
+    assert all(f'"{picture}"' in (ROOT / "examples" / f"{example}.py").read_text() for picture in pictures)
+    assert all((DOCS / picture).stat().st_size < 100_000 for picture in pictures)
+
+
 def test_the_citation_and_the_changelog_name_the_version() -> None:
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

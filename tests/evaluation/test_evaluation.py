@@ -252,16 +252,6 @@ def test_models_of_merged_parts_need_identifiers() -> None:
     assert first.result().comparisons[0].paired.difference == 0
 
 
-@pytest.mark.parametrize(("sites", "is_said"), [(2, False), (20, True)])
-def test_the_worst_of_many_groups_says_that_it_was_selected(sites: int, is_said: bool) -> None:
-    generator = torch.Generator().manual_seed(4)
-    probs = torch.randn(2000, 3, generator=generator).softmax(1)
-    result = evaluate(probs, torch.arange(2000) % 3, groups={"site": torch.arange(2000) % sites}, metrics=["accuracy"])
-    firsts = [row[0] for row in result.groups[0].table().rows]
-    assert firsts[0] == result.groups[0].worst_first()[0] + (" (selected as worst)" if is_said else "")
-    assert sum("selected" in first for first in firsts) == is_said
-
-
 def test_columns_of_a_data_frame_are_classes_by_name() -> None:
     pandas = pytest.importorskip("pandas")
     concern, shuffled = (

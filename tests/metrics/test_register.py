@@ -18,7 +18,7 @@ from mpcs_torch.functional.quality.scores import ClassErrorRates
 from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.metric_groups import metric_groups
-from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS, RISK_COVERAGE, MetricEntry, Takes
+from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS, OF_CURVES, MetricEntry, Takes
 
 NO_SCALAR = {
     metrics.ClassErrorRates,
@@ -42,6 +42,7 @@ def test_names_are_unique_and_every_public_metric_is_registered() -> None:
     defined = {getattr(metric, "of", f"mpcs_torch.metrics:{metric.__name__}") for metric in public}
     ours = {entry.of for entry in ENTRIES if not str(entry.of).startswith("torchmetrics")}
     by_cells = {ProbabilityAccuracy: "mpcs_torch.metrics:ProbabilityAccuracy"}  # the Metric also keeps all scores
+    ours |= {OF_CLASS["net_benefit"].of}
     assert {by_cells.get(measure, measure) for measure in ours - {RocArea}} == defined
 
 
@@ -132,7 +133,7 @@ def test_many_classes_take_little_memory_or_are_refused(entry: MetricEntry, clas
     refused = pytest.raises(ValueError, match=r"num_classes must not need a matrix of more than 2 GiB here, but .* GiB")
     if entry.of == KAPPA:
         pytest.skip("it holds a matrix, and is measured for up to 10 000 classes alone")
-    is_of_pairs = entry.of == RISK_COVERAGE or (not isinstance(entry.of, str) and issubclass(entry.of, OF_PAIRS))
+    is_of_pairs = entry.of in OF_CURVES or (not isinstance(entry.of, str) and issubclass(entry.of, OF_PAIRS))
     with refused if classes > 10_000 and is_of_pairs else nullcontext():
         made = entry.make(classes)
         if isinstance(made, Measure):

@@ -131,10 +131,102 @@ def risk_coverage_area(
         >>> risk_coverage_area(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False)
         tensor(0.0625, dtype=torch.float64)
     """
+    return _curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index).risk.mean()
+
+
+def generalized_risk_coverage_area(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    concern: Tensor | ConcernLike | None = None,
+    from_logits: bool = True,
+    ignore_index: int | None = None,
+) -> Tensor:
+    r"""Compute the area under the curve of the share of decided dangerous errors against coverage; lower is better.
+
+    Unlike `risk_coverage_area`, it divides errors by all samples, not by those decided, so an error counts the same
+    wherever it is decided. It is the mean rate of dangerous errors that are not referred, if a share of samples is
+    referred that is drawn at random from 0 to 1; in [0, 1/2]. Arguments and errors are those of `risk_coverage_area`.
+
+    Returns:
+        A float64 scalar (float32 on MPS); NaN without samples.
+
+    References:
+        Traub et al.: Overcoming Common Flaws in the Evaluation of Selective Classification Systems, NeurIPS 2024
+        (AUGRC), by the trapezoidal rule from 0 decided samples. Deviation: only dangerous errors count.
+
+    Example:
+        >>> import torch
+        >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
+        >>> generalized_risk_coverage_area(probs, torch.tensor([0, 0, 1, 1]), num_classes=2, from_logits=False)
+        tensor(0.0312, dtype=torch.float64)
+    """
+    return generalized_area(_curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index))
+
+
+def risk_at_coverage(
+    preds: Tensor,
+    target: Tensor,
+    *,
+    num_classes: int,
+    coverage: float = 0.8,
+    concern: Tensor | ConcernLike | None = None,
+    from_logits: bool = True,
+    ignore_index: int | None = None,
+) -> Tensor:
+    r"""Compute the rate of dangerous errors among decided samples if a share of samples is decided; lower is better.
+
+    The samples with the lowest estimated risk are decided, as in `risk_coverage_area`: the smallest number of them that
+    is at least ``coverage``, above 0 and at most 1. The other arguments and the errors are those of this function.
+
+    Returns:
+        A float64 scalar (float32 on MPS), in [0, 1]; NaN without samples.
+
+    References:
+        El-Yaniv, Wiener: On the Foundations of Noise-free Selective Classification, JMLR 11, 2010 (selective risk).
+
+    Example:
+        >>> import torch
+        >>> probs = torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]])
+        >>> target = torch.tensor([0, 0, 1, 1])
+        >>> risk_at_coverage(probs, target, num_classes=2, coverage=1.0, from_logits=False)
+        tensor(0.2500, dtype=torch.float64)
+    """
+    check_coverage(coverage)
+    return risk_at(_curve_of_errors(preds, target, num_classes, concern, from_logits, ignore_index), coverage)
+
+
+def _curve_of_errors(
+    preds: Tensor,
+    target: Tensor,
+    num_classes: int,
+    concern: Tensor | ConcernLike | None,
+    from_logits: bool,
+    ignore_index: int | None,
+) -> RiskCoverage:
+    """Return the curve of dangerous errors."""
     samples = checked_samples(preds, target, num_classes, input_scale(from_logits), ignore_index)
     risk, loss = estimated_risks(samples, dangerous_pair_mask(concern, num_classes).to(samples.scores.device))
     counted = samples.labels.counted
-    return risk_coverage_curve(risk[counted], loss[counted]).risk.mean()
+    return risk_coverage_curve(risk[counted], loss[counted])
+
+
+def generalized_area(curve: RiskCoverage) -> Tensor:
+    """Return the area under the curve of errors divided by all samples, whose first point is (0, 0)."""
+    of_all = curve.risk * curve.coverage
+    return (of_all - of_all[-1:] / max(2 * len(of_all), 1)).mean()
+
+
+def check_coverage(coverage: float) -> None:
+    """Check that a share of decided samples is above 0 and at most 1."""
+    require(0 < coverage <= 1, "coverage must be above 0 and at most 1", coverage)
+
+
+def risk_at(curve: RiskCoverage, coverage: float) -> Tensor:
+    """Return the risk of the smallest number of samples whose share is at least ``coverage``; NaN without samples."""
+    is_enough = curve.coverage >= coverage * (1 - 1e-12)  # their share may be rounded
+    return curve.risk[is_enough][:1].mean()
 
 
 def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None) -> RiskCoverage:

@@ -222,6 +222,50 @@ class ExpectedConcern(RowMeasure):
         return costs[:, (whole.samples @ costs).argmin()]
 
 
+def mean_severity(
+    preds: Tensor,
+    target: Tensor,
+    sample_weight: Tensor | None = None,
+    *,
+    num_classes: int,
+    concern: Tensor | ConcernLike | None = None,
+    ignore_index: int | None = None,
+) -> Tensor:
+    """Compute the mean concern (cost) of wrong decisions; lower is better.
+
+    With costs by height in a tree of classes (`mpcs_torch.concern.spec_from_heights`), it says how far off mistakes
+    are. A model with fewer mistakes may have a higher mean severity, because easy samples are then right: read it
+    beside the accuracy. Only classes are decisions here: referrals and coarse answers do not count.
+
+    ``preds`` are ``(N, C, ...)`` floating point scores or ``(N, ...)`` integer decisions. The other arguments and the
+    errors are those of `expected_concern`.
+
+    Returns:
+        A float64 scalar (float32 on MPS); NaN if no decision is wrong.
+
+    References:
+        Bertinetto et al.: Making Better Mistakes: Leveraging Class Hierarchies with Deep Networks, CVPR 2020, Section
+        4.1 (average mistake severity).
+
+    Example:
+        >>> concern = torch.tensor([[0.0, 1.0, 3.0], [1.0, 0.0, 3.0], [3.0, 3.0, 0.0]])
+        >>> mean_severity(torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 2, 1]), num_classes=3, concern=concern)
+        tensor(2., dtype=torch.float64)
+    """
+    return MeanSeverity(num_classes, concern, normalize=False, ignore_index=ignore_index)(preds, target, sample_weight)
+
+
+class MeanSeverity(ExpectedConcern):
+    """The measure of `mean_severity`, without ``normalize``: the samples of its sums are the wrong decisions."""
+
+    def terms(self, rows: Samples | Decisions) -> Sequence[Term]:
+        """Return the cost of each wrong decision for a class, and 1, at the true class."""
+        predicted = rows.predicted if isinstance(rows, Decisions) else rows.map(self.decide)
+        true = rows.labels.target
+        is_wrong = (predicted != true) & (predicted < self.num_classes)
+        return Term(true, self.costs[true, predicted] * is_wrong), Term(true, is_wrong)
+
+
 class RowCostSums(NamedTuple):
     """Sums of costs times sample weights, and of these weights (``samples``): (...) each, float64 (float32 on MPS)."""
 

@@ -1,4 +1,4 @@
-"""Coverage, SelectiveAccuracy and RiskCoverageArea: the Metrics of the functions of the same names."""
+"""Metrics of coverage, and of the risk-coverage curve: those of the functions of the same names."""
 
 from typing import Any
 
@@ -7,7 +7,14 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern import coverage as measures
-from mpcs_torch.functional.concern.coverage import RiskCoverage, estimated_risks, risk_coverage_curve
+from mpcs_torch.functional.concern.coverage import (
+    RiskCoverage,
+    check_coverage,
+    estimated_risks,
+    generalized_area,
+    risk_at,
+    risk_coverage_curve,
+)
 from mpcs_torch.functional.concern.dangerous import dangerous_pair_mask
 from mpcs_torch.functional.inputs.arrays import detached
 from mpcs_torch.functional.inputs.labels import value_rules
@@ -115,7 +122,10 @@ class RiskCoverageArea(SumMetric):
 
     def compute(self) -> Tensor:
         """Return the area: a float64 scalar; NaN if all samples are ignored."""
-        return self.details().risk.mean()
+        return self._value_of(self.details())
+
+    def _value_of(self, curve: RiskCoverage) -> Tensor:
+        return curve.risk.mean()
 
     def details(self) -> RiskCoverage:
         """Return the curve of dangerous errors per decided sample against coverage, for samples of all processes."""
@@ -132,3 +142,56 @@ class RiskCoverageArea(SumMetric):
         from mpcs_torch.plots.decisions import risk_coverage_figure
 
         return risk_coverage_figure({"lowest estimated risk decided first": self.details()}, title=title, on=on)
+
+
+class GeneralizedRiskCoverageArea(RiskCoverageArea):
+    """Compute the area under the curve of the share of decided dangerous errors against coverage; lower is better.
+
+    It is described at `mpcs_torch.functional.generalized_risk_coverage_area`. Arguments are those of
+    `RiskCoverageArea`.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import GeneralizedRiskCoverageArea
+        >>> area = GeneralizedRiskCoverageArea(num_classes=2, from_logits=False)
+        >>> area(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]]), torch.tensor([0, 0, 1, 1]))
+        tensor(0.0312, dtype=torch.float64)
+    """
+
+    plot_upper_bound = 0.5
+
+    def _value_of(self, curve: RiskCoverage) -> Tensor:
+        return generalized_area(curve)
+
+
+class RiskAtCoverage(RiskCoverageArea):
+    """Compute the rate of dangerous errors among decided samples if a share of samples is decided; lower is better.
+
+    It is described at `mpcs_torch.functional.risk_at_coverage`. The other arguments are those of `RiskCoverageArea`.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.metrics import RiskAtCoverage
+        >>> risk = RiskAtCoverage(num_classes=2, coverage=1.0, from_logits=False)
+        >>> risk(torch.tensor([[0.9, 0.1], [0.8, 0.2], [0.6, 0.4], [0.3, 0.7]]), torch.tensor([0, 0, 1, 1]))
+        tensor(0.2500, dtype=torch.float64)
+    """
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        coverage: float = 0.8,
+        concern: ConcernSpec | Tensor | None = None,
+        from_logits: bool = True,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        check_coverage(coverage)
+        how: dict[str, Any] = {"ignore_index": ignore_index, "validate_args": validate_args, **kwargs}
+        super().__init__(num_classes, concern=concern, from_logits=from_logits, **how)
+        self.coverage = coverage
+
+    def _value_of(self, curve: RiskCoverage) -> Tensor:
+        return risk_at(curve, self.coverage)

@@ -1,4 +1,4 @@
-"""ExpectedConcern and RowCost: the Metrics of `functional.expected_concern` and `functional.row_cost`."""
+"""ExpectedConcern, MeanSeverity and RowCost: the Metrics of the functions of the same names."""
 
 from typing import Any
 
@@ -57,6 +57,35 @@ class ExpectedConcern(MeasureMetric):
         sums = self.named_sums()
         mean = self.measure.mean_cost(sums, normalize=False).item()
         return class_bars((sums.cost / sums.samples).tolist(), mean, title, ylabel="mean concern", on=on)
+
+
+class MeanSeverity(ExpectedConcern):
+    """Compute the mean concern (cost) of wrong decisions; lower is better.
+
+    Arguments are those of `mpcs_torch.functional.mean_severity`; for ``validate_args`` and errors see `Accuracy`.
+
+    Example:
+        >>> import torch
+        >>> from mpcs_torch.concern import spec_from_heights
+        >>> from mpcs_torch.metrics import MeanSeverity
+        >>> animals = spec_from_heights({"pet": ["cat", "dog"], "farm": ["cow"]})
+        >>> MeanSeverity(3, concern=animals)(torch.tensor([0, 1, 0]), torch.tensor([0, 0, 2]))
+        tensor(0.7500, dtype=torch.float64)
+    """
+
+    of = measures.MeanSeverity
+
+    def __init__(
+        self,
+        num_classes: int,
+        *,
+        concern: ConcernSpec | Tensor | None = None,
+        ignore_index: int | None = None,
+        validate_args: bool = True,
+        **kwargs: Any,
+    ) -> None:
+        measure = self.of(num_classes, concern, normalize=False, ignore_index=ignore_index)
+        MeasureMetric.__init__(self, measure, validate_args, kwargs)
 
 
 class RowCost(MeasureMetric):

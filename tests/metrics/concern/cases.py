@@ -1,5 +1,7 @@
 """The cases of the concern family."""
 
+import itertools
+import math
 from dataclasses import replace
 
 import torch
@@ -7,7 +9,17 @@ from torch import Tensor
 
 from mpcs_torch import ConcernSpec, DangerousErrors, ExpectedConcern, MetaPatternConcernScore
 from mpcs_torch.functional.concern.coverage import estimated_risks
-from mpcs_torch.metrics import Coverage, RiskCoverageArea, RowCost, SelectiveAccuracy, SoftKLDivergence
+from mpcs_torch.metrics import (
+    Coverage,
+    GeneralizedRiskCoverageArea,
+    MeanSeverity,
+    NetBenefit,
+    RiskAtCoverage,
+    RiskCoverageArea,
+    RowCost,
+    SelectiveAccuracy,
+    SoftKLDivergence,
+)
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CERTAIN, CLASSES, HARD, flat, random_batch
 from tests.metrics.case import Batch, MetricCase
@@ -91,15 +103,53 @@ def expected_concern_oracle(batch: Batch) -> dict[str, float]:
 
 def risk_coverage_oracle(batch: Batch) -> dict[str, float]:
     """Decide 1, 2, ... samples of lowest estimated risk, and average the shares of dangerous errors."""
+    losses = decided_in_order(batch)
+    shares = [sum(losses[:n]) / n for n in range(1, len(losses) + 1)]
+    return {"": sum(shares) / len(shares)}
+
+
+def mean_severity_oracle(batch: Batch) -> dict[str, float]:
+    logits, target = batch
+    concern = CONCERN.mpcs_weights().tolist()
+    predictions = [max(range(CLASSES), key=row.__getitem__) for row in logits.tolist()]
+    costs = [concern[true][guess] for true, guess in zip(target.tolist(), predictions, strict=True) if true != guess]
+    return {"": sum(costs) / len(costs) if costs else float("nan")}
+
+
+def net_benefit_oracle(batch: Batch) -> dict[str, float]:
+    """TP / N - FP / N * t / (1 - t), as in dcurves."""
+    logits, target = batch
+    found = needless = 0
+    for row, true in zip(logits.softmax(dim=1).tolist(), target.tolist(), strict=True):
+        if row[1] + row[3] >= 0.3:
+            found += true in (1, 3)
+            needless += true not in (1, 3)
+    return {"": found / len(target) - needless / len(target) * 0.3 / 0.7}
+
+
+def decided_in_order(batch: Batch) -> list[float]:
+    """Return the dangerous errors of samples, those of lowest estimated risk first."""
     logits, target = batch
     dangerous = CONCERN.dangerous_pairs().tolist()
     decisions = []
     for row, true in zip(logits.softmax(dim=1).tolist(), target.tolist(), strict=True):
         guess = max(range(CLASSES), key=row.__getitem__)
         decisions.append((sum(p for i, p in enumerate(row) if dangerous[i][guess]), dangerous[true][guess]))
-    decisions.sort()
-    shares = [sum(loss for _, loss in decisions[:n]) / n for n in range(1, len(decisions) + 1)]
-    return {"": sum(shares) / len(shares)}
+    return [loss for _, loss in sorted(decisions)]
+
+
+def generalized_area_oracle(batch: Batch) -> dict[str, float]:
+    """Trapezoids between the points of fd-shifts: coverage n / N, and errors among the first n divided by N."""
+    losses = decided_in_order(batch)
+    size = len(losses)
+    risks = [sum(losses[:n]) / size for n in range(size + 1)]
+    return {"": sum((one + other) / 2 / size for one, other in itertools.pairwise(risks))}
+
+
+def risk_at_coverage_oracle(batch: Batch) -> dict[str, float]:
+    losses = decided_in_order(batch)
+    number = math.ceil(0.6 * len(losses))
+    return {"": sum(losses[:number]) / number}
 
 
 # In both batches class 0 is true and predicted, and no released class is near.
@@ -142,6 +192,40 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         make_other=lambda: RiskCoverageArea(CLASSES),
         agreeing_batch=CERTAIN,
         oracle=risk_coverage_oracle,
+        given_core=lambda logits, target: estimated_risks(flat(logits, target), CONCERN.dangerous_pairs()),
+        fed=HARD,
+    ),
+    NetBenefit: MetricCase(
+        make=lambda **settings: NetBenefit(CLASSES, classes=[1, 3], threshold=0.3, **settings),
+        higher_is_better=True,
+        make_other=lambda: NetBenefit(CLASSES, classes=[1, 3]),
+        agreeing_batch=(torch.tensor([[9.0, -9.0, 0.0, 1.0], [0.0, 9.0, 0.0, 1.0]]), torch.tensor([0, 1])),
+        oracle=net_benefit_oracle,
+        fed=HARD,
+    ),
+    MeanSeverity: MetricCase(
+        make=lambda **settings: MeanSeverity(CLASSES, concern=CONCERN, **settings),
+        higher_is_better=False,
+        make_other=lambda: MeanSeverity(CLASSES),
+        agreeing_batch=CERTAIN,
+        oracle=mean_severity_oracle,
+        fed=HARD,
+    ),
+    GeneralizedRiskCoverageArea: MetricCase(
+        make=lambda **settings: GeneralizedRiskCoverageArea(CLASSES, concern=CONCERN, **settings),
+        higher_is_better=False,
+        make_other=lambda: GeneralizedRiskCoverageArea(CLASSES),
+        agreeing_batch=CERTAIN,
+        oracle=generalized_area_oracle,
+        given_core=lambda logits, target: estimated_risks(flat(logits, target), CONCERN.dangerous_pairs()),
+        fed=HARD,
+    ),
+    RiskAtCoverage: MetricCase(
+        make=lambda **settings: RiskAtCoverage(CLASSES, coverage=0.6, concern=CONCERN, **settings),
+        higher_is_better=False,
+        make_other=lambda: RiskAtCoverage(CLASSES, coverage=0.6),
+        agreeing_batch=CERTAIN,
+        oracle=risk_at_coverage_oracle,
         given_core=lambda logits, target: estimated_risks(flat(logits, target), CONCERN.dangerous_pairs()),
         fed=HARD,
     ),

@@ -1,0 +1,128 @@
+"""Make a `ConcernSpec` from a class hierarchy: releases of close classes, or costs by height."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Any
+
+from mpcs_torch.concern.spec import ConcernSpec
+from mpcs_torch.errors import quoted, require, shown
+
+Path = tuple[str, ...]
+"""The names of the branches from the root to a class, or to a branch."""
+
+
+def spec_from_tree(
+    tree: object, *, classes: Sequence[str] | None = None, max_distance: int = 2, factor: float = 0.5
+) -> ConcernSpec:
+    """Make a spec that releases (tolerates) confusions of classes that are close in a class hierarchy.
+
+    Args:
+        tree: Nested mappings or lists whose leaves are class names; a class may also be a key without a value (None).
+        classes: All classes in index order. Default: the order of the tree.
+        max_distance: The maximum number of edges between two released classes; siblings have a distance of 2.
+        factor: The concern (cost) of a released pair; other errors cost 1.
+
+    Example:
+        >>> tree = {"animal": ["cat", "dog"], "vehicle": ["car", "bus"]}
+        >>> spec_from_tree(tree).releases
+        ((0, 1), (1, 0), (2, 3), (3, 2))
+    """
+    paths = _class_paths(tree, classes)
+    releases = []
+    for name, path in paths.items():
+        near = [other for other, its in paths.items() if other != name and _edges(path, its) <= max_distance]
+        if near:
+            releases.append([name, *near])
+    return ConcernSpec(list(classes or paths), releases=releases, factor=factor)
+
+
+def spec_from_heights(
+    tree: object, *, classes: Sequence[str] | None = None, dangerous: float | None = None
+) -> ConcernSpec:
+    """Make a spec in which an error costs the height of the lowest common ancestor of both classes in a hierarchy.
+
+    The height of a branch is the number of edges to its farthest class. Costs are divided by the height of the root, so
+    the largest is 1. `MeanSeverity` is then the mean severity of mistakes, as a share of the height of the tree.
+
+    Args:
+        tree: As in `spec_from_tree`; `tree_from_pairs` makes one from pairs (parent, child).
+        classes: All classes in index order. Default: the order of the tree.
+        dangerous: The minimum cost of a dangerous error. Default: every error is dangerous.
+
+    References:
+        Bertinetto et al.: Making Better Mistakes: Leveraging Class Hierarchies with Deep Networks, CVPR 2020, Section
+        3.1. Deviation: heights are divided by that of the root.
+
+    Example:
+        >>> tree = {"animal": {"pet": ["cat", "dog"], "farm": ["cow"]}, "vehicle": ["car"]}
+        >>> spec_from_heights(tree).costs()[0]  # of deciding for cat, dog, cow and car if the class is cat
+        tensor([0.0000, 0.3333, 0.6667, 1.0000], dtype=torch.float64)
+    """
+    paths = _class_paths(tree, classes)
+    heights = dict[Path, int]()
+    for path in paths.values():
+        for depth in range(len(path) + 1):
+            heights[path[:depth]] = max(heights.get(path[:depth], 0), len(path) + 1 - depth)
+    names = list(classes or paths)
+    rows = [[heights[_common(paths[name], paths[other])] / heights[()] for other in names] for name in names]
+    return ConcernSpec(names, weights=rows, dangerous=dangerous)
+
+
+def tree_from_pairs(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return the tree of pairs (parent, child) as nested mappings, in which the value of a class is None.
+
+    Raises:
+        ValueError: If there is no single root. A class with several parents is refused where the tree is used.
+
+    Example:
+        >>> tree_from_pairs([("thing", "animal"), ("thing", "car"), ("animal", "cat"), ("animal", "dog")])
+        {'animal': {'cat': None, 'dog': None}, 'car': None}
+    """
+    branches = {parent: dict[str, Any]() for parent, _ in pairs}
+    children = {child for _, child in pairs}
+    roots = [name for name in branches if name not in children]
+    require(len(roots) == 1, "pairs must have one parent that is no child, the root", quoted(roots))
+    for parent, child in pairs:
+        branches[parent][child] = branches.get(child)
+    return branches[roots[0]]
+
+
+def _class_paths(tree: object, classes: Sequence[str] | None) -> dict[str, Path]:
+    """Return the path of each class; raise a ValueError if classes repeat, or if they are not ``classes``."""
+    leaves = list(_leaves(tree, ()))
+    names = [name for name, _ in leaves]
+    twice = sorted(name for name, count in Counter(names).items() if count > 1)
+    if twice:
+        raise ValueError(f"tree must contain each class once, but {shown(', '.join(twice))} appears twice.")
+    if classes is not None and sorted(classes) != sorted(names):
+        raise ValueError(f"classes must be the leaves of the tree, {quoted(names)}, but got {quoted(classes)}.")
+    return dict(leaves)
+
+
+def _leaves(tree: object, above: Path) -> Iterator[tuple[str, Path]]:
+    """Yield each class in ``tree``, and the names of the branches from the root to this class."""
+    if isinstance(tree, str):
+        yield tree, above
+    elif isinstance(tree, Mapping):
+        for name, branch in tree.items():
+            if branch is None:
+                yield str(name), above
+            else:
+                yield from _leaves(branch, (*above, str(name)))
+    elif isinstance(tree, Sequence):
+        for place, branch in enumerate(tree):
+            yield from _leaves(branch, above if isinstance(branch, str) else (*above, str(place)))
+    else:
+        where = shown("/".join(above) or "its root")
+        raise ValueError(f"tree must contain only mappings, lists and class names, but has {quoted(tree)} at {where}.")
+
+
+def _common(path: Path, other: Path) -> Path:
+    """Return the path to the lowest common ancestor of two classes."""
+    return tuple(name for name, _ in takewhile(lambda pair: pair[0] == pair[1], zip(path, other, strict=False)))
+
+
+def _edges(path: Path, other: Path) -> int:
+    """Count the edges between two classes."""
+    return len(path) + len(other) - 2 * len(_common(path, other)) + 2

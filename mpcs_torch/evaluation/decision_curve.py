@@ -1,0 +1,176 @@
+"""Decision curves: the net benefit of models over thresholds, beside acting on all samples and on none."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from math import log, nan
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.concern import ConcernRange, ConcernSpec
+from mpcs_torch.errors import quoted, require
+from mpcs_torch.evaluation.chosen import known_classes
+from mpcs_torch.evaluation.classifier_scores import ClassifierScores
+from mpcs_torch.evaluation.evaluation import Groups, Predictions
+from mpcs_torch.evaluation.in_memory import evaluate
+from mpcs_torch.evaluation.result import Result
+from mpcs_torch.evaluation.scores import Scores
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
+from mpcs_torch.metrics.register import OF_CLASS, MetricEntry
+from mpcs_torch.tables import in_digits
+
+THRESHOLDS, WIDER = 13, log(4)
+"""The number of thresholds of a curve, and how far their log-odds go beyond those that costs imply."""
+
+
+class CurveScale(NamedTuple):
+    """The classes to act on, and the thresholds of decision curves."""
+
+    of: str
+    """The name of the class, or of the group of classes."""
+    classes: tuple[int, ...]
+    others: tuple[int, ...]
+    implied: tuple[float, float]
+    """The lowest and the highest threshold that the costs imply."""
+
+    @property
+    def thresholds(self) -> list[float]:
+        """The thresholds, in ascending order: those that the costs imply, and some beyond."""
+        first, last = torch.tensor(self.implied, dtype=torch.float64).logit().tolist()
+        return torch.linspace(first - WIDER, last + WIDER, THRESHOLDS, dtype=torch.float64).sigmoid().tolist()
+
+    def metrics(self) -> list[MetricEntry]:
+        """Return, for each threshold, the net benefit of acting on the classes, and that of acting on the others.
+
+        The second, at the opposite threshold and times the odds of the threshold, is the benefit over acting on all.
+        """
+        entry, metrics = OF_CLASS["net_benefit"], list[MetricEntry]()
+        for threshold in self.thresholds:
+            for classes, at in ((self.classes, threshold), (self.others, 1 - threshold)):
+                settings = {"classes": classes, "threshold": at}
+                metrics.append(replace(entry, name=f"{classes} at {at:.8g}", settings=settings))
+        return metrics
+
+
+class DecisionCurves(NamedTuple):
+    """The net benefit of models over thresholds, on all rows and in each group."""
+
+    scale: CurveScale
+    result: Result[ClassifierScores]
+    """The values of `CurveScale.metrics`."""
+
+    def sentences(self) -> list[str]:
+        """Return sentences: at which thresholds each model is better than acting on all and on none, also by group."""
+        first, *_, last = (in_digits(100 * threshold, 2) for threshold in self.scale.thresholds)
+        sentences = [
+            f"At {self._better(scores)} (of {first} to {last} %), {name} is better than acting on all samples, and "
+            f"than acting on none ({CONFIDENCE_TEXT} at each threshold)."
+            for name, scores in self.result.models.items()
+        ]
+        for groups in self.result.groups:
+            by_group = (f"{name} at {self._better(scores)}" for name, scores in groups.groups.items())
+            sentences.append(f"{groups.model}, by {groups.column}: {'; '.join(by_group)}.")
+        return sentences
+
+    def plot(self, *, on: Any = None) -> Any:
+        """Draw the curves of all rows, with intervals, into axes or an empty figure, ``on``; return the figure."""
+        from mpcs_torch.plots.decisions import decision_curve_figure
+
+        curves = {name: _values(scores)[::2] for name, scores in self.result.models.items()}
+        both, at = _values(self.result.first), self.scale.thresholds
+        act_on_all = [one[0] - t / (1 - t) * other[0] for t, one, other in zip(at, both[::2], both[1::2], strict=True)]
+        return decision_curve_figure(self.scale.of, at, curves, act_on_all, self.scale.implied, on=on)
+
+    def _better(self, scores: Scores) -> str:
+        """Return at which thresholds a model is significantly better than both, such as "thresholds of 1 to 2 %"."""
+        lows = [low for _, low, _ in _values(scores)]
+        are_better = [min(both) > 0 for both in zip(lows[::2], lows[1::2], strict=True)]
+        runs = groupby(zip(are_better, self.scale.thresholds, strict=True), lambda pair: pair[0])
+        ranges = [[in_digits(100 * threshold, 2) for _, threshold in run] for is_better, run in runs if is_better]
+        texts = [" to ".join(dict.fromkeys((run[0], run[-1]))) for run in ranges]
+        return f"thresholds of {', '.join(texts)} %" if texts else "no threshold"
+
+
+def _values(scores: Scores) -> list[tuple[float, float, float]]:
+    """Return the value of each metric, and the ends of its interval (NaN without one)."""
+    return [(value, *scores.intervals.get(name, (nan, nan))) for name, value in scores.values.items()]
+
+
+def decision_curves(
+    preds: Predictions | Mapping[str, Predictions],
+    target: Tensor,
+    *,
+    of: str,
+    concern: ConcernSpec | ConcernRange,
+    groups: Groups | None = None,
+    clusters: Sequence[object] | Tensor | None = None,
+    weights: Sequence[float] | Tensor | None = None,
+) -> DecisionCurves:
+    """Compute the net benefit of models over thresholds, beside acting on all samples and on none.
+
+    Args:
+        preds: ``(N, C)`` probabilities of a model, or a dictionary of several by name.
+        target: ``(N,)`` integer class indices.
+        of: The class to act on, or a group of classes of the concern.
+        concern: Costs, which imply the threshold f / (m + f): missing a sample costs m, and acting on one needlessly f.
+            Curves go from a quarter to four times its odds. A `ConcernRange`, or several classes, may imply a range.
+        groups: As in `evaluate`.
+        clusters: As in `evaluate`.
+        weights: As in `evaluate`.
+
+    Raises:
+        ValueError: If an argument breaks its rule above, or if one of the two errors costs nothing.
+
+    References:
+        Vickers, Elkin: Decision Curve Analysis: A Novel Method for Evaluating Prediction Models, Medical Decision
+        Making 26, 2006.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> target = (torch.rand(500, generator=generator) < 0.2).long()
+        >>> malignant = torch.sigmoid(torch.randn(500, generator=generator) + 2 * target - 2.4)
+        >>> skin = ConcernSpec(["benign", "malignant"], weights=[[0, 1], [9, 0]])
+        >>> curves = decision_curves(torch.stack([1 - malignant, malignant], 1), target, of="malignant", concern=skin)
+        >>> print(curves.sentences()[0][:44])
+        At thresholds of 4.2 to 31 % (of 2.7 to 31 %
+    """
+    scale = curve_scale(of, concern)
+    rows: dict[str, Any] = {"groups": groups, "clusters": clusters, "weights": weights}
+    return DecisionCurves(scale, evaluate(preds, target, metrics=scale.metrics(), class_names=concern.classes, **rows))
+
+
+def curve_scale(of: str, concern: ConcernSpec | ConcernRange) -> CurveScale:
+    """Return the thresholds that costs imply for acting on a class or group of classes; raise a ValueError for none."""
+    ranges = concern if isinstance(concern, ConcernRange) else ConcernRange([concern], [concern])
+    known = known_classes(ranges.classes, ranges.middle)
+    require(of in known, f"of must be one of {quoted(list(known))}", quoted(of))
+    others = [label for label in range(len(ranges.classes)) if label not in known[of]]
+    low, high = ranges.bounds()
+    lowest, highest = low.amin(0), high.amax(0)
+    # Of pairs of a class to act on and another: the cost of missing it, and that of acting needlessly.
+    pairs = torch.cartesian_prod(torch.tensor(known[of]), torch.tensor(others)).T
+    missed, needless = pairs.unbind(), pairs.flip(0).unbind()
+    first = (lowest[needless] / (lowest[needless] + highest[missed])).amin().item()
+    last = (highest[needless] / (highest[needless] + lowest[missed])).amax().item()
+    require(0 < first <= last < 1, "concern must imply thresholds above 0 and below 1", f"{first:g} to {last:g}")
+    return CurveScale(of, known[of], tuple(others), (first, last))
+
+
+def scale_at_risk(concern: ConcernSpec | ConcernRange | None) -> CurveScale | None:
+    """Return the scale of the first group of classes that the concern names, or else of the first class at risk.
+
+    A class is at risk if it is dangerous to miss for another class, although the opposite error is not dangerous. The
+    result is None if there is no such class, or if the costs imply no threshold.
+    """
+    if concern is None:
+        return None
+    spec = concern.middle if isinstance(concern, ConcernRange) else concern
+    dangerous = spec.dangerous_pairs()
+    at_risk = (dangerous & ~dangerous.T).any(1).nonzero().squeeze(1).tolist()
+    names = [*dict(spec.class_groups), *(spec.classes[label] for label in at_risk)]
+    try:
+        return curve_scale(names[0], concern)
+    except (IndexError, ValueError):
+        return None

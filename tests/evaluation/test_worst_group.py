@@ -1,0 +1,271 @@
+"""The worst group: the metric of each group alone, and the worst of these values."""
+
+import json
+import pickle
+from collections.abc import Callable
+from html import unescape
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor, nn
+from torchmetrics import Metric, MetricCollection
+from torchmetrics.classification import MulticlassAUROC, MulticlassF1Score
+
+from mpcs_torch import ConcernSpec, DangerousErrors, MetaPatternConcernScore, WithInterval, WorstGroup, evaluate
+from mpcs_torch.evaluation.scores import GroupScores
+from mpcs_torch.learning import MPCSLR, SelectionRule
+from mpcs_torch.metrics import Accuracy, ClassErrorRates, MacroRecall, Overconfidence, RiskCoverageArea
+from mpcs_torch.processes import World
+from mpcs_torch.report.score import write_score_report
+from tests.metrics.batches import CLASSES, random_batch
+from tests.processes.forked import forked_world, succeeded
+
+LOGITS, TARGET = random_batch(120, seed=4)
+GROUPS = torch.arange(120) % 7 % 5  # five groups of unequal sizes
+CONCERN = ConcernSpec(CLASSES, releases=[[0, 1]], factor=0.3)
+METRICS: dict[str, Callable[[], Metric]] = {
+    "sums": lambda: DangerousErrors(CLASSES, concern=CONCERN, normalize="samples"),
+    "probabilities": lambda: MetaPatternConcernScore(CLASSES, concern=CONCERN),
+    "samples": lambda: RiskCoverageArea(CLASSES, concern=CONCERN),
+    "torchmetrics": lambda: MulticlassF1Score(CLASSES),
+    "samples of torchmetrics": lambda: MulticlassAUROC(CLASSES),
+}
+
+
+def values_alone(make: Callable[[], Metric]) -> list[float]:
+    return [make()(LOGITS[rows], TARGET[rows]).item() for rows in nn.functional.one_hot(GROUPS).T.bool()]
+
+
+def worst(values: list[float], metric: Metric) -> float:
+    return min(values) if metric.higher_is_better else max(values)
+
+
+def updated(metric: Metric) -> WorstGroup:
+    wrapper = WorstGroup(metric, groups=5)
+    for rows in torch.arange(120).split(50):
+        wrapper.update(LOGITS[rows], TARGET[rows], groups=GROUPS[rows])
+    return wrapper
+
+
+@pytest.fixture(params=METRICS)
+def make(request: pytest.FixtureRequest) -> Callable[[], Metric]:
+    return METRICS[request.param]
+
+
+def test_the_value_is_the_worst_of_the_groups_alone(make: Callable[[], Metric]) -> None:
+    wrapper, alone = updated(make()), values_alone(make)
+    assert wrapper.per_group().tolist() == pytest.approx(alone, rel=1e-6)
+    assert wrapper.compute().item() == pytest.approx(worst(alone, make()), rel=1e-6)
+    assert wrapper.higher_is_better is make().higher_is_better
+
+
+def test_it_is_cloned_pickled_saved_and_reset(make: Callable[[], Metric]) -> None:
+    expected = updated(make()).compute().item()
+    loaded = WorstGroup(make(), groups=5)
+    loaded.persistent(True)
+    saved = updated(make())
+    saved.persistent(True)
+    loaded.load_state_dict(saved.state_dict())
+    again = updated(make())
+    again.reset()
+    again.update(LOGITS, TARGET, GROUPS)
+    copies = [saved.clone(), pickle.loads(pickle.dumps(saved)), again, updated(make()).to("cpu")]
+    if not isinstance(make(), MulticlassAUROC):
+        copies.append(loaded)  # torchmetrics does not load lists of other lengths
+    for copied in copies:
+        assert copied.compute().item() == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:No positive samples:UserWarning")
+def test_forward_returns_the_worst_group_of_the_batch_and_accumulates(make: Callable[[], Metric]) -> None:
+    wrapper = WorstGroup(make(), groups=5)
+    of_batch = wrapper(LOGITS[:60], TARGET[:60], groups=GROUPS[:60])
+    alone = WorstGroup(make(), groups=5)
+    alone.update(LOGITS[:60], TARGET[:60], groups=GROUPS[:60])
+    assert of_batch.item() == pytest.approx(alone.compute().item(), rel=1e-6)
+    wrapper(LOGITS[60:], TARGET[60:], groups=GROUPS[60:])
+    assert wrapper.compute().item() == pytest.approx(updated(make()).compute().item(), rel=1e-6)
+
+
+def test_small_groups_and_groups_without_a_value_take_no_part() -> None:
+    accuracy = WorstGroup(Accuracy(2), groups=4, min_rows=3)
+    preds, target = torch.tensor([0, 0, 1, 1, 0, 1]), torch.tensor([0, 1, 1, 0, 0, 1])
+    accuracy.update(preds, target, groups=torch.tensor([0, 0, 0, 1, 3, 3]))
+    assert accuracy.per_group().tolist() == pytest.approx([2 / 3, nan, nan, nan], nan_ok=True)
+    accuracy.update(torch.tensor([1]), torch.tensor([0]), groups=torch.tensor([3]))
+    assert accuracy.per_group().tolist() == pytest.approx([2 / 3, nan, nan, 2 / 3], nan_ok=True)
+    assert accuracy.compute().item() == pytest.approx(2 / 3)
+    alone = WorstGroup(Accuracy(2), groups=2, min_rows=9)
+    assert alone(preds, target, groups=torch.zeros(6, dtype=torch.int64)).isnan()
+    assert alone.compute().isnan()
+
+
+def test_in_a_collection_groups_reach_the_metrics_that_take_them() -> None:
+    collection = MetricCollection(
+        {
+            "accuracy": Accuracy(CLASSES),
+            "sure": WithInterval(Accuracy(CLASSES)),
+            "worst": WorstGroup(Accuracy(CLASSES), groups=5),
+            "dangerous": WorstGroup(METRICS["sums"](), groups=5),
+        }
+    )
+    clusters = torch.arange(120) // 2
+    for rows in torch.arange(120).split(40):  # metrics that share states are found after the first batch
+        weights = torch.ones(len(rows))
+        collection.update(
+            LOGITS[rows], TARGET[rows], groups=GROUPS[rows], clusters=clusters[rows], sample_weight=weights
+        )
+    values = collection.compute()
+    assert values["accuracy"] == Accuracy(CLASSES)(LOGITS, TARGET) == values["sure_accuracy"]
+    for name, make in (("worst", lambda: Accuracy(CLASSES)), ("dangerous", METRICS["sums"])):
+        assert values[name].item() == pytest.approx(updated(make()).compute().item())
+    assert set(collection(LOGITS, TARGET, groups=GROUPS)) >= {"accuracy", "worst", "dangerous"}
+
+
+def test_weights_go_with_their_rows() -> None:
+    weights = torch.arange(120) % 3
+    wrapper = WorstGroup(Accuracy(CLASSES), groups=5)
+    wrapper.update(LOGITS, TARGET, groups=GROUPS, sample_weight=weights)
+    repeated = WorstGroup(Accuracy(CLASSES), groups=5)
+    repeated.update(*(each.repeat_interleave(weights, 0) for each in (LOGITS, TARGET, GROUPS)))
+    assert wrapper.per_group().tolist() == pytest.approx(repeated.per_group().tolist())
+
+
+def test_the_rule_and_the_schedule_take_it() -> None:
+    wrapper = updated(METRICS["probabilities"]())
+    rule = SelectionRule("worst", {"worst": wrapper})
+    assert rule.directions["worst"] == "min"
+    assert SelectionRule("worst", {"worst": WorstGroup(Accuracy(2), 2)}).directions["worst"] == "max"
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=0.1)
+    schedule = MPCSLR(optimizer)
+    schedule.step(wrapper.compute())
+    assert schedule.score == pytest.approx(wrapper.compute().item())
+
+
+NO_METRIC = "metric must be a Metric whose higher_is_better is True or False, but got "
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no metric": ({"metric": 3}, f"{NO_METRIC}int"),
+    "no direction": ({"metric": Overconfidence(2)}, f"{NO_METRIC}Overconfidence"),
+    "each step": ({"metric": Accuracy(2, dist_sync_on_step=True)}, "dist_sync_on_step=False"),
+    "no groups": ({"groups": 0}, "groups and min_rows must be at least 1, but got 0 and 1"),
+    "no rows": ({"min_rows": 0}, "groups and min_rows must be at least 1, but got 2 and 0"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), REFUSED.values(), ids=REFUSED)
+def test_arguments_are_checked(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        WorstGroup(**{"metric": Accuracy(2), "groups": 2, **arguments})
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [torch.tensor([0, 2, 0]), torch.tensor([0, -1, 0]), torch.tensor([0, 1]), torch.tensor([0.0, 0.5, 1])],
+)
+def test_groups_of_a_batch_are_checked(groups: Tensor) -> None:
+    wrapper = WorstGroup(Accuracy(2), groups=2)
+    with pytest.raises(ValueError, match=r"groups must be integers from 0 to 1, one for each row, but got tensor\("):
+        wrapper.update(torch.tensor([0, 1, 1]), torch.tensor([0, 1, 1]), groups=groups)
+    with pytest.raises(ValueError, match="needs at least one batch"):
+        wrapper.compute()
+
+
+def test_a_metric_of_several_values_has_no_worst() -> None:
+    wrapper = updated(ClassErrorRates(CLASSES))
+    with pytest.raises(ValueError, match=r"metric must compute a scalar, but got tensor\("):
+        wrapper.compute()
+
+
+def test_a_group_may_be_absent_in_a_process(tmp_path: Path) -> None:
+    """Some groups lie in one process alone, so that the other has no rows of it, and others in both."""
+    share = [GROUPS <= 2, GROUPS >= 3]
+    share[0] &= torch.arange(120) < 100
+    share[1] |= ~share[0]
+    makes = {name: make for name, make in METRICS.items() if name != "samples of torchmetrics"}
+
+    def work(world: World) -> None:
+        values = {}
+        for name, make in makes.items():
+            wrapper = WorstGroup(make(), groups=5, min_rows=13)
+            rows = share[world.rank]
+            wrapper.update(LOGITS[rows], TARGET[rows], groups=GROUPS[rows])
+            values[name] = [wrapper.compute().item(), *wrapper.per_group().tolist()]
+        (tmp_path / f"{world.rank}.json").write_text(json.dumps(values))
+
+    assert succeeded(forked_world(tmp_path, 2, work))
+    assert GROUPS.bincount().tolist() == [35, 34, 17, 17, 17]
+    assert (GROUPS[share[0]] == 2).sum() > 13 > (GROUPS[share[1]] == 2).sum() > 0
+    for rank in range(2):
+        found = json.loads((tmp_path / f"{rank}.json").read_text())
+        for name, make in makes.items():
+            alone = values_alone(make)
+            assert found[name] == pytest.approx([worst(alone, make()), *alone], rel=1e-5), name
+
+
+def test_recall_of_a_class_that_a_group_lacks_leaves_the_group_out() -> None:
+    recall = WorstGroup(MacroRecall(2), groups=2)
+    worst = recall(torch.tensor([0, 0, 1, 0]), torch.tensor([0, 1, 1, 0]), groups=torch.tensor([0, 0, 0, 1]))
+    assert worst == 0.75
+
+
+def groups_of(wrong: list[int], rows: int = 100, *, metric: str = "misclassification_rate") -> GroupScores:
+    """Evaluate a group for each number of wrong rows, named "0", "1" and so on."""
+    target = torch.arange(rows).repeat(len(wrong)) % 2
+    is_wrong = torch.cat([torch.arange(rows) < number for number in wrong])
+    groups = {"site": torch.arange(len(wrong)).repeat_interleave(rows)}
+    return evaluate(target ^ is_wrong.long(), target, class_names=2, metrics=[metric], groups=groups).groups[0]
+
+
+@pytest.mark.parametrize("metric", ["misclassification_rate", "accuracy"])
+def test_groups_that_may_be_the_worst_are_those_whose_difference_may_be_zero(metric: str) -> None:
+    wrong = [30, 5, 22, 18, 12, 0]
+    low, high = (
+        [stats.binomtest(each, 100).proportion_ci()[end] for each in wrong] for end in (0, 1)
+    )  # Clopper-Pearson
+    ratio = stats.norm.ppf(1 - 0.05 / 5) / stats.norm.ppf(0.975)
+    expected = ["0"]
+    for place in (2, 3, 4, 1, 5):
+        half = ((0.3 - low[0]) ** 2 + (high[place] - wrong[place] / 100) ** 2) ** 0.5
+        if (30 - wrong[place]) / 100 <= ratio * half:
+            expected.append(str(place))
+    assert expected == ["0", "2", "3"]
+    assert groups_of(wrong, metric=metric).may_be_worst() == expected
+
+
+def test_the_sentence_says_how_sure_the_worst_group_is() -> None:
+    few, one, every = (groups_of(wrong) for wrong in ([30, 5, 22, 18, 12, 0], [60, 5, 5], [12, 10, 11]))
+    start = "0 has the worst misclassification_rate, but was chosen for it. With 95 % confidence, the worst is 0"
+    assert few.about_worst() == [f"{start} or one of 2 others: 2, 3."]
+    assert one.about_worst() == [f"{start}."]
+    assert every.about_worst() == [f"{start} or one of 2 others: 2, 1."]
+    assert groups_of([10] * 8).about_worst() == [f"{start} or one of 7 others: 1, 2, 3, 4 and 3 more."]
+    assert groups_of([10]).about_worst() == []
+
+
+def test_the_sentence_is_printed_written_and_in_the_json(tmp_path: Path) -> None:
+    target = torch.arange(300) % 2
+    wrong = torch.arange(300) % 100 < torch.tensor([30, 5, 22]).repeat_interleave(100)
+    groups = {"site": torch.arange(300) // 100}
+    result = evaluate(target ^ wrong.long(), target, class_names=2, metrics=["accuracy"], groups=groups)
+    [sentence] = result.groups[0].about_worst()
+    assert sentence in str(result)
+    assert result.to_dict()["groups"][0]["may_be_worst"] == ["0", "2"]
+    write_score_report(result, None, tmp_path / "report.html")
+    assert sentence in unescape((tmp_path / "report.html").read_text()).replace("\xa0", " ")
+    without = evaluate(
+        target ^ wrong.long(), target, class_names=2, metrics=["accuracy"], groups=groups, intervals=False
+    )
+    assert without.groups[0].may_be_worst() == []
+    assert "may_be_worst" not in without.to_dict()["groups"][0]
+
+
+def test_the_truly_worst_group_is_among_those_that_may_be() -> None:
+    """All rates are equal, so that the worst is worst by chance alone: any group may be taken for the truly worst."""
+    generator = torch.Generator().manual_seed(0)
+    draws = torch.binomial(torch.full((60, 6), 80.0), torch.full((60, 6), 0.15), generator=generator).long().tolist()
+    found = sum("3" in groups_of(wrong, rows=80).may_be_worst() for wrong in draws)
+    assert found >= 0.95 * len(draws)

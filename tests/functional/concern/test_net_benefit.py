@@ -1,0 +1,55 @@
+"""Net benefit: the identities that it obeys."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from mpcs_torch.functional import net_benefit
+from mpcs_torch.functional.concern.net_benefit import NetBenefit
+
+GENERATOR = torch.Generator().manual_seed(0)
+TARGET = (torch.rand(200, generator=GENERATOR) < 0.3).long()
+MALIGNANT = torch.sigmoid(torch.randn(200, generator=GENERATOR) + 2 * TARGET - 1.8).double()
+PROBS = torch.stack([1 - MALIGNANT, MALIGNANT], dim=1)
+
+
+def benefit(**settings: Any) -> float:
+    return net_benefit(PROBS, TARGET, num_classes=2, from_logits=False, **settings).item()
+
+
+def test_acting_on_all_and_on_none() -> None:
+    share = TARGET.double().mean().item()
+    every, none = torch.tensor([[0.0, 1.0]]).repeat(200, 1), torch.tensor([[1.0, 0.0]]).repeat(200, 1)
+    settings: dict[str, Any] = {"num_classes": 2, "threshold": 0.25, "from_logits": False}
+    assert net_benefit(every, TARGET, **settings).item() == pytest.approx(share - (1 - share) / 3)
+    assert net_benefit(none, TARGET, **settings) == 0
+
+
+@pytest.mark.parametrize("threshold", [0.1, 0.25, 0.6])
+def test_acting_on_the_others_at_the_opposite_threshold_is_the_benefit_over_acting_on_all(threshold: float) -> None:
+    odds, share = threshold / (1 - threshold), TARGET.double().mean().item()
+    over_all = benefit(threshold=threshold) - (share - (1 - share) * odds)
+    opposite = benefit(classes=[0], threshold=1 - threshold)
+    assert odds * opposite == pytest.approx(over_all)
+
+
+def test_probabilities_that_equal_the_threshold_act() -> None:
+    probs = torch.tensor([[0.7, 0.3], [0.9, 0.1]])
+    for threshold, acts in ((0.3, 1), (0.1, 2)):
+        found = net_benefit(probs, torch.tensor([1, 1]), num_classes=2, threshold=threshold, from_logits=False)
+        assert found == acts / 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"threshold": 1.0}, "threshold must be above 0 and below 1, but got 1"),
+        ({"classes": []}, "classes must be some, but not all, of those from 0 to 2"),
+        ({"classes": [0, 1, 2]}, "classes must be some, but not all"),
+        ({"classes": [3]}, "classes must be some, but not all"),
+    ],
+)
+def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        NetBenefit(3, **settings)
