@@ -1,6 +1,6 @@
 """Arguments with a value for each row of data: group and cluster names, weights, frequencies and costs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
 
 
 class Groups(NamedTuple):
@@ -59,21 +59,62 @@ def row_frequencies(values: Any, number: int) -> Tensor:
     return counts.long()
 
 
-def row_costs(values: Any, number: int, classes: int) -> Tensor:
-    """Validate the cost of each of C decisions for each of ``number`` rows: float64 (N, C) on the CPU."""
-    return _row_values("costs", "cost", values, (number, classes)).double()
+def row_costs(values: Any, target: Tensor, classes: int) -> Tensor:
+    """Validate the cost of each of C decisions for each row with a label in ``target``: float64 (N, C) on the CPU.
+
+    From costs by true class, (N, C, C), those of the labels are taken.
+    """
+    if as_tensor(values, "costs").ndim < 3:
+        return _row_values("costs", "cost", values, (len(target), classes)).double()
+    if target.ndim > 1:
+        raise ValueError("costs must be (N, C) where labels are soft, not (N, C, C): no label says which are meant.")
+    return costs_by_label(_row_values("costs", "cost", values, (len(target), classes, classes)).double(), target)
+
+
+def costs_by_label(costs: Tensor, target: Tensor) -> Tensor:
+    """Return what each decision costs, (M, K), if the true classes are ``target`` (M,).
+
+    ``costs`` are of each class if it is wrong, (M, C), so that a right decision costs 0; or by true class, (M, C, K).
+    """
+    label = target.unsqueeze(1)
+    if costs.ndim == 2:
+        return costs.scatter(1, label, 0.0)
+    return costs.take_along_dim(label.unsqueeze(2), dim=1).squeeze(1)
+
+
+def flat_costs(costs: Any, scores: Tensor, columns: Sequence[int]) -> Tensor:
+    """Check the shape of ``costs`` for scores (N, C, ...) or (C,), and flatten them to (M, C) or (M, C, K).
+
+    Costs have the shape of ``scores``: of each decision. Or they have one dimension more, (N, C, K, ...): of each
+    decision by true class, where K is one of ``columns``.
+    """
+    costs = as_tensor(costs, "costs").detach()
+    one = scores.unsqueeze(0) if scores.ndim == 1 else scores
+    rows, classes, *others = one.shape
+    by_true_class = [(rows, classes, number, *others) for number in columns]
+    shapes = [tuple(one.shape), *by_true_class]
+    if scores.ndim == 1:
+        shapes = [shape[1:] for shape in shapes]
+    rule = f"costs must have the shape of the scores or, by true class, one more dimension: {shapes}"
+    require(tuple(costs.shape) in shapes, rule, tuple(costs.shape))
+    if costs.ndim == scores.ndim:
+        return by_class(costs, classes)
+    costs = costs.unsqueeze(0) if scores.ndim == 1 else costs
+    last = costs.movedim((1, 2), (-2, -1))
+    return last.reshape(-1, *last.shape[-2:])
 
 
 def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Tensor:
     tensor = as_tensor(values, name).cpu()
     if tensor.shape != shape:
-        rule = f"(N,) for the {shape[0]} rows" if len(shape) == 1 else f"(N, C), {shape} here: of each row and decision"
+        kind = "(N, C, C)" if len(shape) == 3 else "(N, C)"
+        rule = f"(N,) for the {shape[0]} rows" if len(shape) == 1 else f"{kind}, {shape} here: of each row and decision"
         raise ValueError(f"{name} must be {rule}, but have shape {tuple(tensor.shape)}.")
     rule, is_valid = ROW_RULES[kind]
     bad = (~is_valid(tensor)).nonzero().tolist()
     if bad:
         place = tuple(bad[0])
-        where = f"row {place[0]} (from 0)" if len(place) == 1 else f"row {place[0]}, decision {place[1]}"
+        where = f"row {place[0]} (from 0)" if len(place) == 1 else f"row {place[0]}, decision {place[-1]}"
         raise ValueError(f"{name} must each be {rule}, but that of {where} is {tensor[place]:g}.")
     return tensor
 

@@ -146,11 +146,18 @@ def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
     _check_values(rule, counted, classes - 1)
 
 
-def _check_values(rule: str, values: Tensor, highest_allowed: float) -> None:
-    """Check on the CPU that ``values`` are in [0, ``highest_allowed``]; on an accelerator, check nothing."""
+def check_finite_costs(costs: Tensor) -> None:
+    """Check on the CPU that ``costs`` are finite; on an accelerator, check nothing."""
+    values = costs if costs.is_floating_point() else costs.double()
+    highest = torch.finfo(values.dtype).max
+    _check_values("costs must be finite", values, highest, -highest)
+
+
+def _check_values(rule: str, values: Tensor, highest_allowed: float, lowest_allowed: float = 0.0) -> None:
+    """Check on the CPU that ``values`` are in the allowed range; on an accelerator, check nothing."""
     if not values.is_cpu or torch.compiler.is_compiling():
         return
-    bad = ~((values >= 0) & (values <= highest_allowed))
+    bad = ~((values >= lowest_allowed) & (values <= highest_allowed))
     try:
         is_valid = not bad.any()
     except RuntimeError:  # inside vmap, values cannot be read
