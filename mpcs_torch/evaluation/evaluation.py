@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
+from math import isnan, nan
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from mpcs_torch.evaluation.model_sums import ALL, CLASS_ROWS, ModelSums
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
-from mpcs_torch.evaluation.scores import GroupScores
+from mpcs_torch.evaluation.scores import GroupScores, interval_text
 from mpcs_torch.evaluation.sum_layout import SumLayout
 from mpcs_torch.evaluation.unit_sums import ids_of_names, join_alike
 from mpcs_torch.evaluation.unit_values import UnitValues
@@ -31,6 +32,7 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
 from mpcs_torch.functional.inputs.groups import flat_costs, row_costs, row_frequencies, row_names, row_weights
 from mpcs_torch.metrics.register import ENTRIES
+from mpcs_torch.tables import in_digits
 
 MODEL = "model"
 """The name of the model if there is only one."""
@@ -41,6 +43,9 @@ INDEPENDENT = (
 POSITIONS = "samples"
 """The name of the clusters if samples have several positions, such as the pixels of an image."""
 ABOUT_POSITIONS = "Each position of a sample, such as a pixel of an image, is a row; each sample is a cluster of rows."
+ESTIMATED = {"dangerous_gap": "dangerous errors per sample", "cost_gap": "mean cost"}
+"""The gaps between measured and estimated means, and what each is the gap of."""
+ABOUT_GAPS = "which is right only while they are calibrated. Measured minus estimated, of most probable classes: "
 MANY_GROUPS = 500
 """The maximum number of groups of a column without a note that they are many."""
 ABOUT_MANY_GROUPS = (
@@ -389,6 +394,8 @@ class Evaluation:
             over_costs = OverCosts(
                 self.chosen.ranges, {name: dict(sums[0].decided) for name, sums in self._models.items()}
             )
+        if self._is_default:
+            notes += _about_estimates(models)
         cautions = self._cautions(models)
         return Result(
             models,
@@ -486,6 +493,25 @@ def _crossed_ids(clusters: Mapping[str, Any], rows: int) -> Tensor:
     first, second = (row_names(f"clusters[{name!r}]", each, rows) for name, each in clusters.items())
     pairs = row_names("clusters", list(zip(first, second, strict=True)), rows)
     return torch.stack([ids_of_names(names) for names in (first, second, pairs)], dim=1)
+
+
+def _about_estimates(models: Mapping[str, ClassifierScores]) -> list[str]:
+    """Return sentences on what the probabilities of each model estimate without labels, and how far labels are off."""
+    notes = list[str]()
+    for model, scores in models.items():
+        parts, is_alarm = list[str](), False
+        for name, what in ESTIMATED.items():
+            gap, ends = scores.values.get(name, nan), scores.intervals.get(name)
+            if not isnan(gap) and ends is not None:
+                parts.append(f"{what} {in_digits(gap, 3, '+')} ({interval_text(ends)})")
+                is_alarm = is_alarm or ends[0] > 0 or ends[1] < 0
+        if parts:
+            alarm = " CALIBRATION ALARM: such estimates do not hold." if is_alarm else ""
+            estimated = scores.values["dangerous_rate"] - scores.values["dangerous_gap"]
+            start = f"{model}: " if len(models) > 1 else ""
+            rate = f"{start}without labels, probabilities estimate a dangerous_rate of {in_digits(estimated, 3)}, "
+            notes.append(f"{rate}{ABOUT_GAPS}{', '.join(parts)}.{alarm}")
+    return notes
 
 
 def _clusters(column: str) -> str:

@@ -52,8 +52,9 @@ def evaluate(
             indices, numbers from C for coarse answers (sets of classes), and -1 for a referral. Arguments of shape
             (N, C) may be tensors, arrays, or data frames with a column named after each class, in any order.
         target: ``(N,)`` or ``(N, ...)`` classes, as integers or names, or ``(N, C)`` soft labels from 0 to 1, the
-            degrees of truth. For metrics that count classes, such as those of a concern, soft labels must be the shares of annotators
-            for each class. Shares must sum to 1, up to rounding to two decimals, and are divided by their sum.
+            degrees of truth. For metrics that count classes, such as those of a concern, soft labels must be the shares
+            of annotators for each class. Shares must sum to 1, up to rounding to two decimals, and are divided by their
+            sum.
         concern: The cost of each kind of error. With a `ConcernRange`, values are computed at its middle costs, and
             `Result.over_costs` bounds the mean cost over the whole range.
         metrics: A list of names (see `mpcs metrics`) and of Metrics, from this package, from torchmetrics or your own.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mpcs_torch.metrics.concern.expected_concern import ExpectedConcern as ExpectedConcern
     from mpcs_torch.metrics.concern.expected_concern import RowCost as RowCost
     from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore as MetaPatternConcernScore
+    from mpcs_torch.metrics.concern.risk_gap import RiskGap as RiskGap
     from mpcs_torch.metrics.detection.area import FalseAlarmAtMiss as FalseAlarmAtMiss
     from mpcs_torch.metrics.detection.area import HMeasure as HMeasure
     from mpcs_torch.metrics.detection.area import MissAtFalseAlarm as MissAtFalseAlarm
@@ -63,6 +64,7 @@ _MODULES = {
     "concern.dangerous": ("DangerousErrors",),
     "concern.expected_concern": ("ExpectedConcern", "RowCost"),
     "concern.mpcs": ("MetaPatternConcernScore",),
+    "concern.risk_gap": ("RiskGap",),
     "detection.area": ("FalseAlarmAtMiss", "HMeasure", "MissAtFalseAlarm", "PartialAUC", "PrecisionRecallBreakEven"),
     "detection.cost": ("ActualDetectionCost", "HalfTotalErrorRate", "MinDetectionCost"),
     "detection.curve": ("DetectionCurve",),

@@ -19,6 +19,7 @@ from mpcs_torch.functional.concern.coverage import Coverage, SelectiveAccuracy
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.concern.expected_concern import ExpectedConcern, RowCost
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.functional.concern.risk_gap import RiskGap
 from mpcs_torch.functional.detection import area, cost, llr_cost
 from mpcs_torch.functional.detection.equal_error_rate import EqualErrorRate
 from mpcs_torch.functional.detection.trial_measure import TrialMeasure
@@ -181,7 +182,7 @@ class MetricEntry:
     @property
     def needs_matrix(self) -> bool:
         """Whether measuring the metric takes a (C, C) matrix, which is too large if there are many classes."""
-        return self.takes == "decisions" or self.of in (ExpectedConcern, RISK_COVERAGE)
+        return self.takes == "decisions" or self.of in (ExpectedConcern, RiskGap, RISK_COVERAGE)
 
     @property
     def accepted_settings(self) -> frozenset[str]:
@@ -447,6 +448,19 @@ ENTRIES: tuple[MetricEntry, ...] = (
         settings={"decision": "least_concern"},
         family="concern",
         undefined="constant",
+    ),
+    _probabilities(
+        "dangerous_gap",
+        RiskGap,
+        computes="dangerous errors per sample, minus their estimate by the probabilities; above 0: too hopeful",
+        family="concern",
+    ),
+    _probabilities(
+        "cost_gap",
+        RiskGap,
+        computes="mean cost of decisions, minus its estimate by the probabilities; above 0: too hopeful",
+        settings={"loss": "cost"},
+        family="concern",
     ),
     _probabilities(
         "risk_coverage_area",

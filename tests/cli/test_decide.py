@@ -120,6 +120,9 @@ def test_labels_are_not_needed_to_apply(tmp_path: Path, concern: Path, capsys: p
     assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
     assert capsys.readouterr().out.splitlines() == [
         'new.npz: no labels; lists of scores "preds" = classes red, yellow, green, blue',
+        "Estimated from the probabilities, which is right only while they are calibrated, and is no limit:",
+        "- dangerous errors per sample: 0.3091 (of 400)",
+        "- cost per sample: 0.3445 (of 400)",
         f"wrote {out}: 400 decisions, 0 of them referrals",
     ]
 

@@ -100,7 +100,7 @@ def flat_costs(costs: Any, scores: Tensor, columns: Sequence[int]) -> Tensor:
     if costs.ndim == scores.ndim:
         return by_class(costs, classes)
     costs = costs.unsqueeze(0) if scores.ndim == 1 else costs
-    last = costs.movedim((1, 2), (-2, -1))
+    last: Tensor = costs.movedim((1, 2), (-2, -1))
     return last.reshape(-1, *last.shape[-2:])
 
 
