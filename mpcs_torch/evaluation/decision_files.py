@@ -45,8 +45,8 @@ PARTLY_LABELLED = (
 
 
 PAID = (
-    "Rows have costs of their own (--cost-columns), in mean_cost and regret: right decisions cost 0, unless columns are "
-    "by true class. Costs of the concern are those of its classes alone."
+    "Rows have costs of their own (--cost-columns), in mean_cost and regret: a right decision costs 0, unless columns "
+    "are by true class. Costs of the concern are those of its classes alone."
 )
 
 
@@ -96,7 +96,7 @@ class UnitRows(NamedTuple):
             logits = units.probabilities(rows.scores.softmax(1)).clamp(min=MIN_PROBABILITY).log()
             lacks = units.highest((target == NO_LABEL).long())[codes] == 1
             target = units.classes(target.masked_fill(lacks, NO_LABEL), len(names))
-            costs = None if costs is None else units.same(costs.flatten(1), "costs").reshape(-1, *costs.shape[1:])
+            costs = None if costs is None else units.same(costs, "costs")
         return cls(logits, target, texts, codes, units.note(names), costs)
 
 

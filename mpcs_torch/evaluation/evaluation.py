@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
-from math import isnan, nan
 from typing import Any
 
 import torch
@@ -23,7 +22,7 @@ from mpcs_torch.evaluation.model_sums import ALL, CLASS_ROWS, ModelSums
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, as_numbers, in_class_order
-from mpcs_torch.evaluation.scores import GroupScores, interval_text
+from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.sum_layout import SumLayout
 from mpcs_torch.evaluation.unit_sums import ids_of_names, join_alike
 from mpcs_torch.evaluation.unit_values import UnitValues
@@ -32,7 +31,6 @@ from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
 from mpcs_torch.functional.inputs.groups import flat_costs, row_costs, row_frequencies, row_names, row_weights
 from mpcs_torch.metrics.register import ENTRIES
-from mpcs_torch.tables import in_digits
 
 MODEL = "model"
 """The name of the model if there is only one."""
@@ -43,9 +41,6 @@ INDEPENDENT = (
 POSITIONS = "samples"
 """The name of the clusters if samples have several positions, such as the pixels of an image."""
 ABOUT_POSITIONS = "Each position of a sample, such as a pixel of an image, is a row; each sample is a cluster of rows."
-ESTIMATED = {"dangerous_gap": "dangerous errors per sample", "cost_gap": "mean cost"}
-"""The gaps between measured and estimated means, and what each is the gap of."""
-ABOUT_GAPS = "which is right only while they are calibrated. Measured minus estimated, of most probable classes: "
 MANY_GROUPS = 500
 """The maximum number of groups of a column without a note that they are many."""
 ABOUT_MANY_GROUPS = (
@@ -217,9 +212,6 @@ class Evaluation:
         if positions > 1 and not self.chosen.has_positions:
             raise ValueError("has_positions must be True for samples with several positions, such as pixels.")
 
-        def of_positions(values: Tensor) -> Tensor:
-            return values if positions == 1 else values.repeat_interleave(positions, dim=0)
-
         of_rows = {column: row_names(column, each, number) for column, each in groups.items()}
         ids = torch.arange(number)
         if isinstance(clusters, Mapping):
@@ -229,18 +221,14 @@ class Evaluation:
         if costs is not None:
             costs = as_tensor(in_class_order("costs", costs, names), "costs")
             if positions > 1:
-                by_class = (
-                    labels if self.chosen.is_soft else labels.unsqueeze(1).expand(-1, len(names), *labels.shape[1:])
-                )
-                costs = flat_costs(costs, by_class, [len(names)])
+                costs = flat_costs(costs, (number, len(names), *labels.shape[1 + self.chosen.is_soft :]))
             costs = row_costs(costs, flat_labels, len(names))
-        numbers = (
-            None if weights is None else of_positions(row_weights(weights, number)),
-            costs,
-            None if frequencies is None else of_positions(row_frequencies(frequencies, number)),
-        )
-        codes = {column: of_positions(self.assign_codes(column, each)) for column, each in of_rows.items()}
-        return {name: Rows(*pair, of_positions(ids), codes, *numbers) for name, pair in checked.items()}
+        weights = None if weights is None else row_weights(weights, number)
+        frequencies = None if frequencies is None else row_frequencies(frequencies, number)
+        codes = {column: self.assign_codes(column, each) for column, each in of_rows.items()}
+        of_samples = Rows(ids, ids, ids, codes, weights, None, frequencies)
+        spread = of_samples.at(torch.arange(number).repeat_interleave(positions))
+        return {name: spread._replace(probs=pair[0], target=pair[1], costs=costs) for name, pair in checked.items()}
 
     def cluster_of(self, clusters: object) -> str | None:
         """Return the name of the column of clusters, `POSITIONS` without ``clusters``; None for independent rows."""
@@ -339,17 +327,17 @@ class Evaluation:
             self._is_merged |= bool(other._models.keys() & self._models.keys()) or other._is_merged
             self._repeats.merge(other._repeats)
             self._cluster, self._is_numbered = other._cluster, other._is_numbered
-        known_rows = next((sums.rows for [sums] in self._models.values()), 0)
-        first = known_rows if self._is_numbered else 0
-        for place, clusters in other._clusters_by_class.items():
-            self._clusters_by_class[place] |= {first + cluster for cluster in clusters}
         codes = {column: self.assign_codes(column, list(names)) for column, names in other._columns.items()}
+        first = 0
         for name, [sums] in other._models.items():  # clusters of batches are not crossed
             columns = list(sums.tables)[1:]
             [known] = self._models.setdefault(name, self._new_sums(columns, 1))
             if list(known.tables)[1:] != columns:
                 raise ValueError("other must have the same columns of groups, but does not.")
-            known.merge(sums, codes, first=known.rows if self._is_numbered else 0)
+            first = known.rows if self._is_numbered else 0
+            known.merge(sums, codes, first=first)
+        for place, clusters in other._clusters_by_class.items():
+            self._clusters_by_class[place] |= {first + cluster for cluster in clusters}
 
     def result(self) -> Result[ClassifierScores]:
         """Compute the values, with intervals, for all rows so far and for each group of rows; and compare the models.
@@ -394,8 +382,6 @@ class Evaluation:
             over_costs = OverCosts(
                 self.chosen.ranges, {name: dict(sums[0].decided) for name, sums in self._models.items()}
             )
-        if self._is_default:
-            notes += _about_estimates(models)
         cautions = self._cautions(models)
         return Result(
             models,
@@ -493,25 +479,6 @@ def _crossed_ids(clusters: Mapping[str, Any], rows: int) -> Tensor:
     first, second = (row_names(f"clusters[{name!r}]", each, rows) for name, each in clusters.items())
     pairs = row_names("clusters", list(zip(first, second, strict=True)), rows)
     return torch.stack([ids_of_names(names) for names in (first, second, pairs)], dim=1)
-
-
-def _about_estimates(models: Mapping[str, ClassifierScores]) -> list[str]:
-    """Return sentences on what the probabilities of each model estimate without labels, and how far labels are off."""
-    notes = list[str]()
-    for model, scores in models.items():
-        parts, is_alarm = list[str](), False
-        for name, what in ESTIMATED.items():
-            gap, ends = scores.values.get(name, nan), scores.intervals.get(name)
-            if not isnan(gap) and ends is not None:
-                parts.append(f"{what} {in_digits(gap, 3, '+')} ({interval_text(ends)})")
-                is_alarm = is_alarm or ends[0] > 0 or ends[1] < 0
-        if parts:
-            alarm = " CALIBRATION ALARM: such estimates do not hold." if is_alarm else ""
-            estimated = scores.values["dangerous_rate"] - scores.values["dangerous_gap"]
-            start = f"{model}: " if len(models) > 1 else ""
-            rate = f"{start}without labels, probabilities estimate a dangerous_rate of {in_digits(estimated, 3)}, "
-            notes.append(f"{rate}{ABOUT_GAPS}{', '.join(parts)}.{alarm}")
-    return notes
 
 
 def _clusters(column: str) -> str:

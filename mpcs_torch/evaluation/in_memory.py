@@ -18,7 +18,8 @@ from mpcs_torch.evaluation.rows import (
     check_order,
     class_weights,
     column_names,
-    kinds_of,
+    dimensions,
+    is_decisions,
 )
 from mpcs_torch.evaluation.units import Combine, DecisionUnits
 from mpcs_torch.functional.inputs.arrays import as_tensor
@@ -105,9 +106,7 @@ def evaluate(
         raise ValueError("preds must hold at least one model, but is empty.")
     by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
     check_order(first := next(iter(by_model.values())), target)
-    is_decided, is_soft, has_positions = kinds_of(first, target)
-    if has_positions and unit is not None:
-        raise ValueError("unit must be None for samples with several positions: they are clusters, not decided as one.")
+    is_decided, has_positions = is_decisions(first), dimensions(first) > 2
     if class_names is None and is_decided and concern is None:
         raise ValueError("class_names or concern must be given for decisions, to name the classes.")
     if class_names is None:
@@ -126,7 +125,7 @@ def evaluate(
         metrics=metrics,
         settings=settings,
         refers=refers,
-        is_soft=is_soft,
+        is_soft=dimensions(target) == (dimensions(first) if has_positions and not is_decided else 2),
         is_decided=is_decided,
         is_weighted=weights is not None or prevalence is not None,
         has_costs=costs is not None,

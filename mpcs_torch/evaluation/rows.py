@@ -127,29 +127,17 @@ def in_class_order(argument: str, values: Any, class_names: Sequence[str]) -> An
     return values[[values.columns[names.index(name)] for name in class_names]]
 
 
-class Kinds(NamedTuple):
-    """The kinds of predictions and labels."""
-
-    is_decided: bool
-    """Whether predictions are decisions: names, or integers of the shape of the labels."""
-    is_soft: bool
-    """Whether labels are soft."""
-    has_positions: bool
-    """Whether samples have several positions, such as pixels: (N, C, ...) and (N, ...)."""
+def dimensions(values: Any) -> int:
+    """Return the number of dimensions of an array, a tensor or a list."""
+    return np.ndim(values)
 
 
-def kinds_of(preds: Any, target: Any) -> Kinds:
-    """Return the kinds of predictions and labels, by their shapes and dtypes."""
-    shape, of_target = (np.shape(each) for each in (preds, target))
+def is_decisions(preds: Any) -> bool:
+    """Return whether predictions are decisions: names, or integers (N,) or, of positions such as pixels, (N, H, W)."""
     if names_in(preds):
-        return Kinds(is_decided=True, is_soft=len(of_target) == 2, has_positions=False)
+        return True
     numbers = as_tensor(preds, "preds")
-    is_integer = not numbers.is_floating_point()
-    is_image = is_integer and len(shape) > 2 and shape == of_target
-    if is_image or (len(shape) > 2 and not is_integer):
-        is_soft = not is_integer and shape == of_target
-        return Kinds(is_decided=is_integer, is_soft=is_soft, has_positions=True)
-    return Kinds(is_decided=len(shape) == 1 and is_integer, is_soft=len(of_target) == 2, has_positions=False)
+    return numbers.ndim != 2 and not numbers.is_floating_point()
 
 
 def check_order(preds: Any, target: Any) -> None:
@@ -157,10 +145,9 @@ def check_order(preds: Any, target: Any) -> None:
     preds_first = "preds come first, evaluate(preds, target)"
     if isinstance(target, Mapping):
         raise ValueError(f"target must hold labels, but is a dictionary of {quoted(list(target))}: {preds_first}.")
-    kinds = kinds_of(preds, target)
-    if kinds.has_positions:
+    if dimensions(preds) > 2:
         return
-    if not kinds.is_decided:
+    if not is_decisions(preds):
         scores = as_tensor(preds, "preds")
         if scores.ndim != 2 or not scores.is_floating_point():
             rule = "preds must be probabilities (N, C), also of two classes, or decisions (N,), as integers or names"

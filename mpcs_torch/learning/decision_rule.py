@@ -72,21 +72,6 @@ class Assessment(NamedTuple):
     reason: Tensor
     """Codes, (N,), int64. 0: the decision is the best class. 1: a coarse answer or a referral costs less. 2: the logits
     are not finite. 3 + j: the risk of the best class is too high for limit j."""
-    decision_risk: Tensor
-    """The estimated probability, (N,), that the decision is a dangerous error; 0 for a referral. Their mean estimates
-    the rate of dangerous errors before labels come: an estimate that holds only while probabilities are calibrated."""
-    decision_cost: Tensor
-    """The expected cost of the decision, (N,); of a referral, its cost, or 0 if it has none. NaN if the logits are."""
-
-
-class _Weighed(NamedTuple):
-    """The possible decisions for M samples, and their expected costs."""
-
-    choices: Choices
-    probs: Tensor
-    """(M, C)."""
-    expected: Tensor
-    """The expected costs, (M, K), by the costs of each row."""
 
 
 CalibrationMethod = Literal[ScalingMethod, None]
@@ -144,8 +129,6 @@ class DecisionRule(nn.Module):
     """``(J, C, C + A)``, float32: for each limit, losses by true class and decision, divided by the highest loss."""
     prior_ratio: Tensor
     """``(C,)``, float32: class frequencies of the deployment divided by those of the validation samples."""
-    answers_dangerous: Tensor
-    """``(C, C + A)``, float32: 1 where an answer is a dangerous error."""
     thresholds: Tensor
     """``(J,)``, float32. A decision is allowed if, for each of the J limits, its estimated loss is below the threshold.
     If its loss is 0 for all classes, a threshold >= 0 is enough. Before a fit, thresholds are -inf."""
@@ -201,8 +184,6 @@ class DecisionRule(nn.Module):
             losses[number] = loss / highest
         self.register_buffer("costs", (costs / costs.max()).float())
         self.register_buffer("dangerous", concern.dangerous_pairs().float())
-        dangerous = concern.over_answers(concern.dangerous_pairs().float())
-        self.register_buffer("answers_dangerous", dangerous, persistent=False)
         self.register_buffer("losses", losses)
         self.register_buffer("prior_ratio", torch.ones(classes))
         # A rule with a limit refers every sample until it is fitted.
@@ -233,15 +214,11 @@ class DecisionRule(nn.Module):
         require(len(shape) >= 2 and shape[1] == classes, rule, shape)
         self._warn_if_unfitted()
         if self.limits and self.is_fitted:
-            kind = "rows had costs" if self.has_row_costs else "no costs"
-            rule = f"costs must be as in the fit, where {kind}, because the limits hold for such decisions only"
-            require((costs is not None) == self.has_row_costs, rule, None if costs is None else tuple(costs.shape))
-        flat = None if costs is None else self._flat_costs(costs, preds)
+            rule = "costs must be given if they were in the fit, and only then: limits hold for such decisions alone"
+            require((costs is not None) == self.has_row_costs, rule, "none" if costs is None else "some")
+        flat = None if costs is None else flat_costs(costs, shape).to(preds.device).float()
         assessed = self._assess(by_class(preds, classes), flat, prod(shape[2:]))
         return Assessment(*(values.reshape(shape[:1] + shape[2:]) for values in assessed))
-
-    def _flat_costs(self, costs: Tensor, preds: Tensor) -> Tensor:
-        return flat_costs(costs, preds, [len(self.costs), self.costs.shape[1]]).to(preds.device).float()
 
     def _assess(self, preds: Tensor, costs: Tensor | None, positions: int) -> Assessment:
         """Return the `Assessment` of M logits (M, C); each sample has so many successive ``positions`` among them."""
@@ -265,56 +242,38 @@ class DecisionRule(nn.Module):
         reason = torch.where((reason == IS_DECIDED) & (decision != best_class), IS_CHEAPER, reason)
         risk = self._expected(probs, self.dangerous, best).squeeze(1)
         is_sound = risk.isfinite() & expected.isfinite().all(dim=1)
-        is_sound = self._over_sample((~is_sound).to(probs).unsqueeze(1), positions).squeeze(1) == 0
         decision = torch.where(is_sound, decision, REFERRED)
         reason = torch.where(is_sound, reason, IS_UNSOUND)
-        cost = self._cost(probs, costs, expected, best)
-        is_referral = (decision == REFERRED).unsqueeze(1)
-        decided = decision.unsqueeze(1).clamp(min=0)
-        decision_risk = self._expected(probs, self.answers_dangerous, decided)
-        decision_risk = torch.where(is_referral, 0.0, decision_risk).squeeze(1)
-        has_price = expected.shape[1] > probs.shape[1]
-        priced = torch.where(is_referral, expected.shape[1] - 1, decided)
-        decision_cost = self._cost(probs, costs, expected, priced if has_price else decided)
-        if not has_price:
-            decision_cost = torch.where(is_referral.squeeze(1), 0.0, decision_cost)
-        return Assessment(decision, best_class, risk, cost, reason, decision_risk, decision_cost)
+        if costs is None:
+            cost = self._expected(probs, self.costs, best) * self.highest_cost
+        else:
+            cost = expected.gather(1, best)
+        return Assessment(decision, best_class, risk, cost.squeeze(1), reason)
 
-    def _weigh(self, preds: Tensor, costs: Tensor | None, positions: int) -> _Weighed:
-        """Return, for logits ``preds`` (M, C), the candidate decisions, cheapest first, and their expected costs."""
+    def _weigh(self, preds: Tensor, costs: Tensor | None, positions: int) -> tuple[Choices, Tensor, Tensor]:
+        """Return, for logits ``preds`` (M, C), candidates, cheapest first, probabilities, and expected costs."""
         with torch.autocast(preds.device.type, enabled=False):  # the guarantee must not depend on autocast precision
             # Use log-probabilities: adding a constant to the logits of a row must change nothing.
             log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(dim=1)
             scores = log_probs + self.prior_ratio.float().log()
             probs = scores.softmax(dim=1)
-            if costs is None:
-                expected = probs @ self.costs.float()
-                weighed = expected
-            else:
-                expected = self._expected_costs(scores, probs, costs)
-                lowest = costs.flatten(1).amin(dim=1, keepdim=True).clamp(max=0)
-                weighed = expected - lowest  # ties are relative, so gains are counted from the highest gain
+            weighed = expected = probs @ self.costs.float()
+            if costs is not None:
+                # The expected cost of deciding wrongly; 1 - p is exact even where p rounds to 1.
+                known = (probs.unsqueeze(2) * costs).sum(1) if costs.ndim == 3 else costs * log_complement(scores).exp()
+                expected = torch.cat([known, expected[:, known.shape[1] :] * self.highest_cost], dim=1)
+                weighed = expected - costs.flatten(1).amin(1, keepdim=True).clamp(
+                    max=0
+                )  # without gains: ties are relative
             choices = ranked_choices(weighed, probs)
             if self.refers_whole and weighed.shape[1] > probs.shape[1]:
                 least = weighed[:, :-1].amin(dim=1, keepdim=True) * (1 - rounding_bound(probs))
                 choices = choices._replace(is_worth=self._over_sample(weighed[:, -1:] - least, positions) >= 0)
-            return _Weighed(choices, probs, expected)
-
-    def _expected_costs(self, scores: Tensor, probs: Tensor, costs: Tensor) -> Tensor:
-        """Return the expected costs (M, K) of decisions by the ``costs`` of rows, (M, C) or (M, C, C or K)."""
-        expected = (probs.unsqueeze(2) * costs).sum(dim=1) if costs.ndim == 3 else costs * _complement(scores)
-        others = self.costs[:, expected.shape[1] :].float() * self.highest_cost
-        return torch.cat([expected, probs @ others], dim=1)
-
-    def _cost(self, probs: Tensor, costs: Tensor | None, expected: Tensor, answers: Tensor) -> Tensor:
-        """Return the expected cost (M,) of the ``answers`` (M, 1), by the concern or by the ``costs`` of rows."""
-        if costs is not None:
-            return expected.gather(1, answers).squeeze(1)
-        return self._expected(probs, self.costs, answers).squeeze(1) * self.highest_cost
+            return choices, probs, expected
 
     def _over_sample(self, values: Tensor, positions: int) -> Tensor:
         """Return ``values`` (M, K); if whole samples are referred, the mean over each sample's positions instead."""
-        if not self.refers_whole or positions == 1:
+        if not self.refers_whole:
             return values
         means = values.reshape(-1, positions, values.shape[1]).mean(dim=1)
         return means.repeat_interleave(positions, dim=0)
@@ -350,8 +309,8 @@ class DecisionRule(nn.Module):
             costs: Costs of the samples, finite, in place of those of the concern; they must be known before the true
                 class is. ``(N, C, ...)``: of deciding for each class if it is wrong, such as an amount of money; right
                 decisions cost 0. Or by true class, ``(N, C, C, ...)``: sample, true class, decision; gains are
-                negative. Coarse answers and referrals cost what the concern says, in the same unit, unless the last of
-                these three dimensions has their costs, too. Limits on costs are then not possible.
+                negative. Coarse answers and referrals cost what the concern says, in the same unit. Limits on costs
+                are then not possible.
 
         Raises:
             ValueError: If a shape, a dtype or a value is invalid. If a limit counts too few samples or clusters to be
@@ -368,7 +327,7 @@ class DecisionRule(nn.Module):
         number, positions = len(preds), prod(preds.shape[2:])
         if preds.ndim > 2 and clusters is None:
             clusters = range(number)
-        flat = None if costs is None else self._flat_costs(costs, preds)
+        flat = None if costs is None else flat_costs(costs, preds.shape).to(preds.device).float()
         preds, target = checked_logits(preds, target, len(self.costs), calibrates=self.calibration_method is not None)
         if flat is not None:
             of_costs = [str(limit) for limit in self.limits if limit.errors == "cost"]
@@ -433,7 +392,7 @@ class DecisionRule(nn.Module):
             self._assess(preds[threshold_rows], costs, positions).decision,
             target[threshold_rows],
             self.concern,
-            clusters=None if clusters is None else clusters[threshold_rows],
+            is_clustered=clusters is not None,
             weights=None if weights is None else weights[threshold_rows],
             costs=costs,
         )
@@ -546,8 +505,3 @@ class DecisionRule(nn.Module):
         if report is not None:
             rule.report, rule.is_fitted = RuleReport.restored(report), True
         return rule
-
-
-def _complement(scores: Tensor) -> Tensor:
-    """Return 1 - p of each class, (M, C), for p = softmax(``scores``); it is exact even where p rounds to 1."""
-    return log_complement(scores).exp()

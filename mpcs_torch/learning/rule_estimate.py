@@ -1,9 +1,10 @@
 """Estimates of dangerous errors and costs before labels come, and their difference from labels."""
 
 from collections.abc import Sequence
-from math import nan
+from math import nan, prod
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
@@ -20,7 +21,7 @@ DANGEROUS, COST = "dangerous errors per sample", "cost per sample"
 
 
 class Estimate(NamedTuple):
-    """A mean over samples that probabilities estimate, and once labels come, how far it is from the measured mean."""
+    """A mean over samples that probabilities estimate, and, once labels come, how far it is from the measured mean."""
 
     name: str
     value: float
@@ -43,20 +44,15 @@ class Estimate(NamedTuple):
 
     def __str__(self) -> str:
         text = f"{self.name}: {in_digits(self.value, 4)} (of {self.samples})"
-        if not self.labelled:
-            return text
-        ends = " to ".join(in_digits(end, 3) for end in (self.low, self.high))
-        text += f"; measured minus estimated: {in_digits(self.difference, 3, '+')} ({self.sure}: {ends}; "
-        text += f"{self.labelled} with a label)"
-        if not self.is_alarm:
-            return text
-        more = "more" if self.low > 0 else "less"
-        return f"{text}. CALIBRATION ALARM: {more} than estimated, so do not rely on this estimate: calibrate again"
+        if self.labelled:
+            ends = f"{self.sure}: {in_digits(self.low, 3)} to {in_digits(self.high, 3)}"
+            text += f"; measured minus estimated: {in_digits(self.difference, 3, '+')} ({ends}; {self.labelled} labels)"
+        return f"{text}. CALIBRATION ALARM: do not rely on this estimate" if self.is_alarm else text
 
 
-def estimate_lines(estimates: Sequence[Estimate]) -> str:
-    """Return sentences on ``estimates``, a line for each, below a line that says when they are right."""
-    return "\n".join([ABOUT_ESTIMATES, *(f"- {estimate}" for estimate in estimates)])
+def estimate_lines(estimates: Sequence[Estimate]) -> list[str]:
+    """Return a line for each estimate, after a line that says when they are right; an empty list without estimates."""
+    return [ABOUT_ESTIMATES, *(f"- {estimate}" for estimate in estimates)] if estimates else []
 
 
 def estimate_decisions(
@@ -66,24 +62,23 @@ def estimate_decisions(
     *,
     clusters: Sequence[object] | Tensor | None = None,
     costs: Tensor | None = None,
-    ignore_index: int = -100,
 ) -> list[Estimate]:
     r"""Estimate the rate of dangerous errors and the mean cost of decisions before labels come.
 
-    The estimates are the means of ``decision_risk`` and ``decision_cost``. They are right on average **only while
-    probabilities are calibrated**, and are never a limit. Once labels come, the mean of error minus risk of each sample
+    The estimates are the means of the estimated risks and expected costs of decisions. A referral is no error and has
+    its price; coarse answers are left out. Estimates are right on average **only while probabilities are calibrated**,
+    and are never a limit. Once labels come, the mean of error minus risk of each sample
     shows whether they were right; so does that of paid minus expected cost. If its interval does not contain 0, the
     estimate does not hold: a calibration alarm. The reverse is not true: few labels cannot show a small difference.
 
     Args:
         assessed: What `DecisionRule.assess` returned, for samples (N,) or, such as pixels, (N, ...).
         concern: The concern of the rule.
-        target: ``(N,)`` or ``(N, ...)`` labels, or ``ignore_index`` for samples without a label. Samples must be chosen
-            to be labelled without regard to their errors. Default: there are no labels yet.
+        target: ``(N,)`` or ``(N, ...)`` labels; below 0 for samples without a label. Samples must be chosen to be
+            labelled without regard to their errors. Default: there are no labels yet.
         clusters: ``(N,)`` the cluster of each sample, as in `DecisionRule.fit`. Default: samples are independent; of
             samples with several positions, each sample is a cluster.
         costs: The costs of the samples, as in `DecisionRule.assess`.
-        ignore_index: The label of samples without a label.
 
     Returns:
         Two `Estimate`, of dangerous errors and of costs, with 95 % intervals of differences. They are for one look: a
@@ -107,43 +102,45 @@ def estimate_decisions(
         >>> print(estimate_decisions(rule.assess(logits), concern)[0])
         dangerous errors per sample: 0.1089 (of 4)
     """
-    shape = assessed.decision.shape
-    decisions, risk, expected = (values.detach().cpu().flatten() for values in (assessed.decision, *assessed[-2:]))
-    pairs = {DANGEROUS: risk.double(), COST: expected.double()}
-    if target is None:
-        return [_estimate(name, values) for name, values in pairs.items()]
-    require(target.shape == shape, f"target must have shape {tuple(shape)}", tuple(target.shape))
-    number = shape[0]
-    if len(shape) > 1 and clusters is None:
-        clusters = range(number)
-    codes = None
-    if clusters is not None:
-        codes = group_codes("clusters", clusters, number).codes.repeat_interleave(len(decisions) // max(1, number))
-    labels = target.cpu().flatten().long()
-    is_labelled = labels != ignore_index
-    known = labels.where(is_labelled, 0)
-    _, dangerous, cost, _ = decision_values(concern)[:, known, decisions]
-    highest = float(concern.costs().max())
+    number, *positions = shape = tuple(assessed.decision.shape)
+    labels = torch.full(shape, -1) if target is None else target.cpu().long()
+    require(labels.shape == shape, f"target must have shape {shape}", tuple(labels.shape))
+    labels, decisions = labels.flatten(), assessed.decision.cpu().flatten()
+    of_best = torch.stack([assessed.risk, assessed.cost]).detach().cpu().double().flatten(1)
+    estimated, measured = estimated_and_measured(concern, decisions, labels, of_best)
+    highest = [1.0, float(concern.costs().max())]
     if costs is not None:
-        like = decisions.new_empty(number, len(concern.classes), *shape[1:])
-        flat = flat_costs(costs, like, [len(concern.classes), concern.costs().shape[1]]).cpu().double()
-        cost = paid_costs(flat, known, decisions, cost)
-        highest = max(highest, float(flat.abs().max()))
-    measured = {DANGEROUS: (dangerous, 1.0), COST: (cost, highest)}
+        flat = flat_costs(costs, (number, len(concern.classes), *positions)).cpu().double()
+        measured[1] = paid_costs(flat, labels.clamp(min=0), decisions, measured[1]).where(labels >= 0, nan)
+        highest[1] = max(highest[1], float(flat.abs().max()))
+    codes = None
+    if clusters is not None or positions:
+        names = range(number) if clusters is None else clusters
+        codes = group_codes("clusters", names, number).codes.repeat_interleave(prod(positions))
     estimates = list[Estimate]()
-    for name, values in pairs.items():
-        losses, limit = measured[name]
-        is_known = is_labelled & values.isfinite()
-        estimate = _estimate(name, values)
+    for name, limit, expected, gaps in zip((DANGEROUS, COST), highest, estimated, measured - estimated, strict=True):
+        estimate = Estimate(name, expected.nanmean().item(), int(expected.isfinite().sum()))
+        is_known = gaps.isfinite()
         if is_known.any():
-            of_clusters = None if codes is None else codes[is_known]
-            mean = estimate_mean((losses - values)[is_known], (-limit, limit), of_clusters)
+            mean = estimate_mean(gaps[is_known], (-limit, limit), None if codes is None else codes[is_known])
             low, high = mean.interval(CONFIDENCE)
             estimate = estimate._replace(labelled=int(is_known.sum()), difference=mean.value, low=low, high=high)
         estimates.append(estimate)
     return estimates
 
 
-def _estimate(name: str, values: Tensor) -> Estimate:
-    finite = values[values.isfinite()]
-    return Estimate(name, finite.mean().item(), len(finite))
+def estimated_and_measured(
+    concern: ConcernSpec, decisions: Tensor, target: Tensor, of_best: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Return the estimated and the measured losses of decisions (M,), whether they are dangerous and their costs.
+
+    Both have the shape (2, M), with NaN where a loss is not known: labels below 0 are missing. ``of_best`` (2, M) are
+    the risks and expected costs of the best classes. A referral is no error and has its price, if this is the same for
+    all true classes. Estimates of coarse answers, which are sets of classes, are not known.
+    """
+    losses = decision_values(concern)[1:3]
+    low, high = losses[:, :, -1].aminmax(dim=1)
+    of_referral = torch.where(low == high, low, nan).unsqueeze(1)
+    estimated = of_best.where(decisions < len(concern.classes), nan)
+    measured = losses[:, target.clamp(min=0), decisions].where(target >= 0, nan)
+    return torch.where(decisions < 0, of_referral, estimated), measured

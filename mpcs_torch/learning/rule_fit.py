@@ -36,7 +36,7 @@ class FitSamples(NamedTuple):
     weights: Tensor | None
     """The inverse sampling probability of each sample, float64 (M,); None if all samples of each cluster were kept."""
     costs: Tensor | None
-    """The costs of the samples: (M, C), or (M, C, K) by true class; None if they are those of the concern."""
+    """The costs of the samples: (M, C), or (M, C, C) by true class; None if they are those of the concern."""
     positions: int
     """The number of positions of each sample."""
 
@@ -181,12 +181,12 @@ def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrate
 
 
 def check_row_costs(costs: Tensor, target: Tensor) -> None:
-    """Check that costs, (M, C) if wrong or (M, C, K) by true class, are finite, and do not tell the labels (M,)."""
+    """Check that costs, (M, C) if wrong or (M, C, C) by true class, are finite, and do not tell the labels (M,)."""
     require(costs.isfinite().all(), "costs must be finite", costs[~costs.isfinite()][:1].tolist())
-    if costs.ndim == 2 and (costs != 0).any() and (target != target[0]).any():
-        is_known = (costs.gather(1, target.unsqueeze(1)) == 0).all()
+    if costs.ndim == 2 and costs.any() and (target != target[0]).any():
+        is_untold = costs.gather(1, target.unsqueeze(1)).any()
         rule = "costs must be known before the true class is: of each class if it is wrong, or by true class"
-        require(not is_known, rule, "0 for the true class of every sample")
+        require(is_untold, rule, "0 for the true class of every sample")
 
 
 def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:

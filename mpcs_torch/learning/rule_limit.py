@@ -253,8 +253,6 @@ class RuleReport(NamedTuple):
     seed: int | None = None
     """The seed of the split into samples for calibration and samples for thresholds; None without a split. The
     guarantee is valid only if the seed was fixed in advance."""
-    clusters: int | None = None
-    """The number of clusters of the samples judged, such as patients or images; None if samples are independent."""
 
     @property
     def is_clustered(self) -> bool:
@@ -273,7 +271,6 @@ class RuleReport(NamedTuple):
             "samples that calibrated": self.calibrated_by or None,
             "seed that drew them": self.seed,
             "samples judged": self.judged_by,
-            "in so many clusters": self.clusters,
             "coverage": self.coverage,
             "coarse answers per sample": self.coarse or None,
             "dangerous errors per sample": self.dangerous_rate,
@@ -295,10 +292,9 @@ class RuleReport(NamedTuple):
         """
         by_class = {str(name): ClassErrors(*errors) for name, errors in plain["by_class"].items()}
         report = cls(**{**plain, "by_class": by_class})
-        optional = [each for each in (report.seed, report.clusters) if each is not None]
-        others = ("by_class", "seed", "clusters")
-        values: list[object] = [value for name, value in report._asdict().items() if name not in others]
-        values += optional
+        values: list[object] = [value for name, value in report._asdict().items() if name not in ("by_class", "seed")]
+        if report.seed is not None:
+            values.append(report.seed)
         for errors in by_class.values():
             values += errors
         if not all(isinstance(value, int | float) for value in values):
@@ -311,14 +307,14 @@ def report_on(
     target: Tensor,
     concern: ConcernSpec,
     *,
-    clusters: Tensor | None = None,
+    is_clustered: bool = False,
     weights: Tensor | None = None,
     costs: Tensor | None = None,
 ) -> RuleReport:
     """Return a report on ``decisions`` (N,), int64: a class, C + a for coarse answer a, or -1 for a referral.
 
-    With ``clusters`` (N,), error counts have no interval. ``weights`` (N,) weight the means over samples, but not the
-    error counts of classes. ``costs``, (N, C) or (N, C, K) as in `DecisionRule.fit`, replace those of the concern.
+    With ``is_clustered``, error counts have no interval. ``weights`` (N,) weight the means over samples, but not the
+    error counts of classes. ``costs``, (N, C) or (N, C, C) as in `DecisionRule.fit`, replace those of the concern.
     """
     by_decision = decision_values(concern).to(target.device)
     _, dangerous, cost, referred = by_decision[:, target, decisions]  # -1 is the last column
@@ -337,22 +333,20 @@ def report_on(
         coverage=mean(1 - referred),
         dangerous_rate=mean(dangerous),
         cost=mean(cost),
-        by_class=_errors_by_class(target, dangerous == 1, concern, is_clustered=clusters is not None),
+        by_class=_errors_by_class(target, dangerous == 1, concern, is_clustered=is_clustered),
         coarse=mean((decisions >= len(concern.classes)).double()),
-        clusters=None if clusters is None else len(set(clusters.tolist())),
     )
 
 
 def paid_costs(costs: Tensor, target: Tensor, decisions: Tensor, otherwise: Tensor) -> Tensor:
-    """Return what decisions (N,) cost by the ``costs`` of rows, (N, C) if wrong or (N, C, K) by true class: (N,).
+    """Return what decisions (N,) cost by the ``costs`` of rows, (N, C) if wrong or (N, C, C) by true class: (N,).
 
-    Decisions without a cost in ``costs``, which are referrals and coarse answers, cost what is in ``otherwise`` (N,).
+    Referrals and coarse answers cost what is in ``otherwise`` (N,).
     """
     known = costs_by_label(costs, target).to(otherwise)
-    missing = otherwise.unsqueeze(1).expand(-1, int(decisions.max()) + 2)  # the last is that of a referral
-    if costs.ndim == 2 or known.shape[1] == costs.shape[1]:
-        known = torch.cat([known, missing], dim=1)
-    return known[torch.arange(len(target)), decisions]
+    is_class = (decisions >= 0) & (decisions < known.shape[1])
+    paid = known.gather(1, decisions.where(is_class, 0).unsqueeze(1)).squeeze(1)
+    return torch.where(is_class, paid, otherwise)
 
 
 def _errors_by_class(

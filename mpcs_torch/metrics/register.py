@@ -420,7 +420,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
         "mpcs",
         MetaPatternConcernScore,
         computes="Meta Pattern Concern Score: mean penalty of unsure and wrong confidences, 0 is best",
-        screen=8,
+        screen=9,
         group_rank=1,
         in_group_tables=True,
         compared_as="MPCS",
@@ -454,6 +454,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
         RiskGap,
         computes="dangerous errors per sample, minus their estimate by the probabilities; above 0: too hopeful",
         family="concern",
+        screen=8,
     ),
     _probabilities(
         "cost_gap",

@@ -26,8 +26,8 @@ from mpcs_torch.io.atomic_files import locked, replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.checkpoint_files import StateError as StateError
-from mpcs_torch.learning.rule_estimate import COST, DANGEROUS, Estimate
-from mpcs_torch.learning.rule_limit import Limit, decision_values
+from mpcs_torch.learning.rule_estimate import COST, DANGEROUS, Estimate, estimated_and_measured
+from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.monitoring.alarm import MAX_AT_ONCE
 from mpcs_torch.monitoring.monitors import ChangeMonitor, RiskMonitor
 
@@ -77,8 +77,8 @@ class LogRows(NamedTuple):
     """The index of the group of each row, (N,), by column; -1 for groups that are not monitored."""
     times: Any = ()
     """The times as an arrow array of texts (N,); empty if the log has no column of times."""
-    estimated: Tensor = torch.empty(2, 0, dtype=torch.float64)
-    """(2, N): the risk and the expected cost of the best class, NaN if unknown; (2, 0) if the log has no columns."""
+    estimated: Sequence[Tensor] = ()
+    """The risk and the expected cost of the best class, (N,) each, NaN if unknown; empty if the log has no columns."""
 
     def position(self, rows: int) -> Position:
         """Return the `Position` of a log of which the first ``rows`` rows, at least one, were read."""
@@ -101,14 +101,14 @@ def read_log(
     classes, groups, least_chance = concern.classes, settings.groups, settings.least_chance
     try:
         table = open_table(path, is_whole=False)
-        has_estimates = {*ESTIMATES} <= {*table.names}
+        of_best = ESTIMATES if {*ESTIMATES} <= {*table.names} else ()
         predictions = Predictions(
             path,
             reading._replace(decision_column=reading.decision_column or DECISION),
             class_names=classes,
             needs_labels=False,
             texts=[*groups, TIME],
-            numbers=[CHANCE, *(ESTIMATES if has_estimates else ())],
+            numbers=[CHANCE, *of_best],
             decisions=decision_numbers(classes, concern.answers),
             table=table,
         )
@@ -133,10 +133,8 @@ def read_log(
         column: others.codes(column, partial(_code, {name: code for code, name in enumerate(names)}), "")
         for column, names in groups.items()
     }
-    rows = LogRows(numbers, decisions.squeeze(1), target, chance, codes, others.columns.get(TIME, ()))
-    if not has_estimates:
-        return rows
-    return rows._replace(estimated=torch.stack([torch.from_numpy(others.numbers(name)) for name in ESTIMATES]))
+    estimated = [torch.from_numpy(others.numbers(name)) for name in of_best]
+    return LogRows(numbers, decisions.squeeze(1), target, chance, codes, others.columns.get(TIME, ()), estimated)
 
 
 def _code(names: Mapping[str, int], value: Any) -> int:
@@ -183,8 +181,8 @@ class Watch:
         self.counts = torch.zeros(3, len(self.decisions) + 1, dtype=torch.float64)
         """(3, D + 1): for each decision, referrals last: the rows, the labels, and the labels' sum of 1 / chance."""
         self.sums = torch.zeros(2, 6, dtype=torch.float64)
-        """(2, 6): of dangerous errors and of costs, as shares of the highest: the rows with an estimate, and the sum of
-        estimates; then of those with a label, their number, and the sums of weights, measured and estimated losses."""
+        """(2, 6): of dangerous errors and of costs, the rows with an estimate, and the sum of estimates; then of those
+        with a label, their number, and the sums of weights, and of weighted measured and estimated losses."""
 
     @property
     def rows(self) -> int:
@@ -220,31 +218,19 @@ class Watch:
         counted = torch.stack([torch.ones_like(inverse), is_labelled, inverse])
         self.counts.index_add_(1, rows.decisions[first:] % self.counts.shape[1], counted[:, first:])
         self.places[place] = rows.position(len(rows.numbers))
-        if rows.estimated.shape[1]:
+        if rows.estimated:
             self._add_estimates(rows, first)
         return self.alarms[before:]
 
     def _add_estimates(self, rows: LogRows, first: int) -> None:
         """Add the estimates of the rows from the index ``first`` on, and compare them with labels."""
-        decisions, target, scale = rows.decisions[first:], rows.target[first:], self._scales()
-        is_labelled = target != NO_LABEL
-        _, *losses, _ = decision_values(self.concern)[:, target.where(is_labelled, 0), decisions]
-        estimated = rows.estimated[:, first:]
-        estimated = estimated.where(decisions < len(self.concern.classes), torch.nan)  # that of a set is not logged
-        price = self.concern.refer if isinstance(self.concern.refer, float | int) else torch.nan
-        of_referral = torch.tensor([0.0, 0.0 if self.concern.refer is None else price], dtype=torch.float64)
-        estimated = torch.where(decisions < 0, of_referral.unsqueeze(1), estimated) / scale
-        measured = torch.stack(losses) / scale
-        is_known = ((estimated >= 0) & (estimated <= 1)).double()
-        settings = self.settings
-        weight = is_known * is_labelled * settings.least_chance / settings.cluster_size / rows.chance[first:]
-        estimated = estimated.where(is_known == 1, 0.0)
-        of_rows = is_known, is_known * estimated, is_known * is_labelled, weight, weight * measured, weight * estimated
-        self.sums += torch.stack(of_rows, dim=1).sum(dim=2)
-
-    def _scales(self) -> Tensor:
-        """Return what a loss of 1 stands for, (2, 1): a dangerous error, and the highest cost."""
-        return torch.tensor([[1.0], [float(self.concern.costs().max())]], dtype=torch.float64)
+        of_best = torch.stack([*rows.estimated])[:, first:]
+        decisions, target = rows.decisions[first:], rows.target[first:]
+        estimated, measured = estimated_and_measured(self.concern, decisions, target, of_best)
+        inverse = self.settings.least_chance / self.settings.cluster_size / rows.chance[first:]
+        weight = torch.where((measured - estimated).isfinite(), inverse, 0.0)
+        of_rows = estimated.isfinite(), estimated, weight > 0, weight, weight * measured, weight * estimated
+        self.sums += torch.stack([each.double() for each in of_rows], dim=1).nansum(dim=2)
 
     def estimates(self) -> list[Estimate]:
         """Return the estimates of all rows, and the difference of labels from them; empty if no log has estimates.
@@ -252,17 +238,16 @@ class Watch:
         With the confidence of the settings, each interval is right at all times, however often one looks.
         """
         sure, estimates = self.settings.confidence, list[Estimate]()
-        rows, estimated, labelled, weight, measured, compared = self.sums.unbind(1)
-        ends = torch.stack([*anytime_interval(measured.minimum(weight), weight, confidence=sure), measured / weight])
-        differences = (ends - compared / weight) * self._scales()[:, 0]
-        for place, (name, scale) in enumerate(zip((DANGEROUS, COST), self._scales()[:, 0].tolist(), strict=True)):
-            if not rows[place]:
+        highest = (1.0, float(self.concern.costs().max()))
+        for name, scale, sums in zip((DANGEROUS, COST), highest, self.sums, strict=True):
+            rows, estimated, labelled, weight, measured, compared = sums.tolist()
+            if not rows:
                 continue
-            value = scale * (estimated / rows)[place].item()
-            estimate = Estimate(name, value, int(rows[place]), sure=f"{100 * sure:g} %, at any time")
-            if labelled[place]:
-                low, high, difference = differences[:, place].tolist()
-                estimate = estimate._replace(labelled=int(labelled[place]), difference=difference, low=low, high=high)
+            estimate = Estimate(name, estimated / rows, int(rows), int(labelled), sure=f"{100 * sure:g} %, at any time")
+            if labelled:
+                ends = anytime_interval(sums[4] / scale, sums[3], confidence=sure)
+                low, high = (scale * end.item() - compared / weight for end in ends)
+                estimate = estimate._replace(difference=(measured - compared) / weight, low=low, high=high)
             estimates.append(estimate)
         return estimates
 
@@ -373,7 +358,8 @@ def restored(name: str, value: Any, state: Tensor) -> Iterator[str]:
     if saved.shape != state.shape:
         yield f"{name} must have shape {tuple(state.shape)}, but has {tuple(saved.shape)}"
         return
-    lowest = -torch.inf if name.endswith("starts") else 0.0  # the logarithm of evidence that has not begun
+    # The logarithm of evidence that has not begun; and expected costs, which may be gains.
+    lowest = -torch.inf if name.endswith(("starts", "sums")) else 0.0
     if not ((saved >= lowest) & (saved < torch.inf)).all():
         yield f"{name} must be finite and at least {lowest:g}"
     state.copy_(saved)

@@ -113,12 +113,7 @@ def write_monitor_report(watch: Watch, path: Path, estimates: Sequence[Estimate]
         [risk_verdict(watch), *(alarm_sentence(alarm) for alarm in watch.alarms[1:])],  # the first is the title
         [part("facts", {"rows with a label": f"{watch.labelled} of {watch.rows}"})],
         [
-            part("section", "Rates and their limits", figure, part("notes", [about])),
-            *(
-                [part("section", "Estimates", part("notes", estimate_lines(estimates).splitlines()))]
-                if estimates
-                else []
-            ),
+            part("section", "Rates and their limits", figure, part("notes", [about, *estimate_lines(estimates)])),
             part("section", "All values", *tables),
             part("repeated", command),
         ],

@@ -112,7 +112,7 @@ def test_intervals_contain_the_rate_of_new_images() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(ValueError, match="unit must be None for samples with several positions"):
+    with pytest.raises(ValueError, match="unit must be one name for each of the 1440 rows, but got 40"):
         evaluate(PROBS, TARGET, class_names=NAMES, unit=range(40))
     with pytest.raises(ValueError, match="has_positions must be True for samples with several positions"):
         Evaluation(NAMES).update(PROBS, TARGET)

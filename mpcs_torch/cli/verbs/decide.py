@@ -103,8 +103,8 @@ def apply(
         decided = apply_rule(loaded, opened, out, advance)
     note(*filter(None, [decided.units]))
     plain: dict[str, object] = {"decisions": decided.decisions, "referrals": decided.referrals}
-    plain["estimated"] = [{**estimate._asdict(), "is_alarm": estimate.is_alarm} for estimate in decided.estimates]
-    lines = estimate_lines(decided.estimates)
+    plain["estimated"] = [estimate._asdict() for estimate in decided.estimates]
+    lines = "\n".join(estimate_lines(decided.estimates))
     if decided.result is None:
         print_result(plain, lines)
     else:

@@ -65,7 +65,7 @@ def monitor(
     """
     from mpcs_torch.io.atomic_files import holds
     from mpcs_torch.learning import DecisionRule
-    from mpcs_torch.learning.rule_estimate import COST, estimate_lines
+    from mpcs_torch.learning.rule_estimate import estimate_lines
     from mpcs_torch.monitoring.watch import StateError, Watch, watch_logs
     from mpcs_torch.report import monitor as page
 
@@ -95,7 +95,7 @@ def monitor(
         watch, raised = watch_logs(state, logs, begin, reading, print_reading, advance)
     estimates = watch.estimates()
     if loaded.has_row_costs:  # labels alone do not tell what such decisions cost
-        estimates = [estimate for estimate in estimates if estimate.name != COST]
+        estimates = estimates[:1]
     if html is not None:
         page.write_monitor_report(watch, html, estimates, command=str(COMMAND_LINE))
     tables = {kind: page.monitor_table(watch, kind) for kind in watch.monitors}
@@ -103,8 +103,8 @@ def monitor(
     plain |= {"acknowledged": [alarm._asdict() for alarm in watch.acknowledged]}
     plain |= {kind: table.records() for kind, table in tables.items()} | {"cautions": watch.cautions()}
     news = f"{watch.rows - before[0]} new rows, {watch.labelled - before[1]} of them with a label."
-    plain["estimated"] = [{**estimate._asdict(), "is_alarm": estimate.is_alarm} for estimate in estimates]
-    lines = [estimate_lines(estimates)] if estimates else []
+    plain["estimated"] = [estimate._asdict() for estimate in estimates]
+    lines = estimate_lines(estimates)
     print_result(plain, page.risk_verdict(watch), *tables.values(), *lines, f"{news}\n{page.assumptions(watch)}")
     for alarm in raised:
         say(f"mpcs: new: {page.alarm_sentence(alarm)}", err=True)

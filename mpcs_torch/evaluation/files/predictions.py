@@ -214,8 +214,7 @@ class Predictions:
         if len(columns) < len(classes):
             return f"{span(classes)}: lists {listed(columns)}"
         if len(columns) > len(classes):
-            pairs = [f"{decided} for {true}" for true in classes for decided in classes]
-            return listed([f"{pair}: {column}" for pair, column in zip(pairs, columns, strict=True)])
+            return f"{span(classes)}, by true class: {listed(columns, len(columns))}"
         return listed([f"{label}: {column}" for label, column in zip(classes, columns, strict=True)])
 
     def rows(self) -> PredictedRows:

@@ -10,7 +10,7 @@ from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.inputs.groups import costs_by_label, flat_costs
 from mpcs_torch.functional.inputs.logits import (
     LossBatch,
-    check_finite_costs,
+    check_values,
     sum_by_shares,
 )
 
@@ -26,9 +26,10 @@ class RowCosts(NamedTuple):
     @classmethod
     def of(cls, batch: LossBatch, logits: Tensor, costs: Any, *, is_penalty: bool) -> Self:
         """Check the costs of a batch, shaped like ``logits`` or by true class, and flatten them to M rows."""
-        flat = flat_costs(costs, logits, [batch.scores.shape[1]])
-        check_finite_costs(flat)
-        return cls(flat.to(batch.scores), is_penalty)
+        flat = flat_costs(costs, logits.shape).to(batch.scores)
+        highest = torch.finfo(flat.dtype).max
+        check_values("costs must be finite", flat, highest, -highest)
+        return cls(flat, is_penalty)
 
     def rows(self, labels: Tensor) -> Tensor:
         """Return what each class costs beyond the right decision, (M, C), >= 0, if the true classes are ``labels``."""
@@ -41,10 +42,9 @@ class RowCosts(NamedTuple):
 
     def mixed(self, shares: Tensor) -> Tensor:
         """Return the mean (M, C) of `rows` over true classes, weighted by ``shares``, (M, C) or (1, C)."""
-        mean = torch.zeros_like(self.costs[:, 0] if self.costs.ndim == 3 else self.costs)
+        mean = torch.zeros_like(self.costs[..., 0, :] if self.costs.ndim == 3 else self.costs)
         for label, share in enumerate(shares.unbind(1)):  # a matrix for each row would take C times the memory
-            labels = torch.full((len(mean),), label, device=mean.device)
-            mean = mean + share.unsqueeze(1) * self.rows(labels)
+            mean += share.unsqueeze(1) * self.rows(torch.full_like(mean[:, 0], label, dtype=torch.int64))
         return mean
 
 

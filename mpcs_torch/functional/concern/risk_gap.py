@@ -8,7 +8,7 @@ from torch import Tensor
 from mpcs_torch.functional.concern.dangerous import dangerous_pair_mask
 from mpcs_torch.functional.concern.expected_concern import cost_matrix
 from mpcs_torch.functional.inputs.arrays import ConcernLike
-from mpcs_torch.functional.inputs.checks import check_choice, widest_float
+from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.probabilities import Samples
 from mpcs_torch.functional.measure import ProbabilityMeasure, Ratios
@@ -86,8 +86,7 @@ class RiskGap(ProbabilityMeasure):
         if self.loss == "cost":
             self.losses = cost_matrix(self.concern, self.num_classes)[:, : self.num_classes]
         else:
-            mask = dangerous_pair_mask(self.concern, self.num_classes)
-            self.losses = mask.to(widest_float(mask.device))
+            self.losses = dangerous_pair_mask(self.concern, self.num_classes).double()
 
     def term(self, samples: Samples) -> Tensor:
         """Return the loss of the decision minus its expectation."""

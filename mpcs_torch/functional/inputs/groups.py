@@ -82,33 +82,28 @@ def costs_by_label(costs: Tensor, target: Tensor) -> Tensor:
     return costs.take_along_dim(label.unsqueeze(2), dim=1).squeeze(1)
 
 
-def flat_costs(costs: Any, scores: Tensor, columns: Sequence[int]) -> Tensor:
-    """Check the shape of ``costs`` for scores (N, C, ...) or (C,), and flatten them to (M, C) or (M, C, K).
+def flat_costs(costs: Any, shape: Sequence[int]) -> Tensor:
+    """Check the shape of ``costs`` for scores of ``shape`` (N, C, ...) or (C,), and flatten them to M rows.
 
-    Costs have the shape of ``scores``: of each decision. Or they have one dimension more, (N, C, K, ...): of each
-    decision by true class, where K is one of ``columns``.
+    Costs of each decision have the shape of the scores: (M, C). Costs by true class have one dimension more, (N, C, C,
+    ...): (M, C, C).
     """
     costs = as_tensor(costs, "costs").detach()
-    one = scores.unsqueeze(0) if scores.ndim == 1 else scores
-    rows, classes, *others = one.shape
-    by_true_class = [(rows, classes, number, *others) for number in columns]
-    shapes = [tuple(one.shape), *by_true_class]
-    if scores.ndim == 1:
-        shapes = [shape[1:] for shape in shapes]
-    rule = f"costs must have the shape of the scores or, by true class, one more dimension: {shapes}"
+    place = min(1, len(shape) - 1)
+    classes = shape[place]
+    shapes = [(*shape,), (*shape[:place], classes, *shape[place:])]
+    rule = f"costs must have shape {shapes[0]} or, by true class, {shapes[1]}"
     require(tuple(costs.shape) in shapes, rule, tuple(costs.shape))
-    if costs.ndim == scores.ndim:
+    if costs.ndim == len(shape):
         return by_class(costs, classes)
-    costs = costs.unsqueeze(0) if scores.ndim == 1 else costs
-    last: Tensor = costs.movedim((1, 2), (-2, -1))
-    return last.reshape(-1, *last.shape[-2:])
+    last: Tensor = costs.movedim((place, place + 1), (-2, -1))
+    return last.reshape(-1, classes, classes)
 
 
 def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Tensor:
     tensor = as_tensor(values, name).cpu()
     if tensor.shape != shape:
-        kind = "(N, C, C)" if len(shape) == 3 else "(N, C)"
-        rule = f"(N,) for the {shape[0]} rows" if len(shape) == 1 else f"{kind}, {shape} here: of each row and decision"
+        rule = f"(N,) for the {shape[0]} rows" if len(shape) == 1 else f"(N, C), {shape} here: of each row and decision"
         raise ValueError(f"{name} must be {rule}, but have shape {tuple(tensor.shape)}.")
     rule, is_valid = ROW_RULES[kind]
     bad = (~is_valid(tensor)).nonzero().tolist()
