@@ -104,7 +104,7 @@ def monitor(
     plain |= {kind: table.records() for kind, table in tables.items()} | {"cautions": watch.cautions()}
     news = f"{watch.rows - before[0]} new rows, {watch.labelled - before[1]} of them with a label."
     plain["estimated"] = [estimate._asdict() for estimate in estimates]
-    lines = estimate_lines(estimates)
+    lines = filter(None, ["\n".join(estimate_lines(estimates))])
     print_result(plain, page.risk_verdict(watch), *tables.values(), *lines, f"{news}\n{page.assumptions(watch)}")
     for alarm in raised:
         say(f"mpcs: new: {page.alarm_sentence(alarm)}", err=True)
