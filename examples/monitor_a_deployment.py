@@ -57,16 +57,16 @@ def main() -> None:
 
 
 def write(path: Path, rule: DecisionRule, weeks: list[tuple[int, Tensor, Tensor, Tensor]]) -> None:
-    """Write a log: time, decision, and the label where it is known."""
+    """Write a log: time, decision, the estimated risk and cost, and the label where it is known."""
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
-        rows.writerow(["time", "decision", "target"])
+        rows.writerow(["time", "decision", "risk", "cost", "target"])
         for week, logits, target, is_labelled in weeks:
-            for decision, label, known in zip(
-                rule(logits).tolist(), target.tolist(), is_labelled.tolist(), strict=True
-            ):
+            assessed = rule.assess(logits)
+            columns = assessed.decision, assessed.risk, assessed.cost, target, is_labelled
+            for decision, risk, cost, label, known in zip(*(column.tolist() for column in columns), strict=True):
                 name = "refer" if decision < 0 else CLASSES[decision]
-                rows.writerow([f"week {week}", name, CLASSES[label] if known else ""])
+                rows.writerow([f"week {week}", name, f"{risk:.6g}", f"{cost:.6g}", CLASSES[label] if known else ""])
 
 
 if __name__ == "__main__":

@@ -113,6 +113,7 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {**C, "coverage": 0.55, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1},
     ],
     "RiskCoverageArea": [C, {**C, "concern": CONCERN > 1, "from_logits": False, "ignore_index": -1}],
+    "RiskGap": [C, {**C, "concern": CONCERN, "loss": "cost", "from_logits": False, "ignore_index": -1}],
     "Robustness": [C, {**C, "from_logits": False, "epsilon": 0.2, "ignore_index": -1}],
     "RowCost": [C, {**C, "regret": True}],
     "SoftF1": [C, {**C, "average": "none", "zero_division": 1.0, "t_norm": "product"}],

@@ -17,6 +17,7 @@ from mpcs_torch.errors import did_you_mean, quoted
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.scores import on_screen
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.functional.inputs.arrays import by_class
 from mpcs_torch.functional.inputs.decisions import flatten_decisions, highest_class
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale
@@ -67,6 +68,8 @@ class ChosenMetrics(NamedTuple):
     class_names: Sequence[str]
     is_default: bool = False
     """Whether the metrics were not named."""
+    has_positions: bool = False
+    """Whether samples have several positions, such as pixels; metrics that keep all scores must then be named."""
 
     @property
     def decision_names(self) -> list[str]:
@@ -95,10 +98,10 @@ class ChosenMetrics(NamedTuple):
             decided = flatten_decisions(
                 preds, target, num_classes=classes, ignore_index=None, sample_weight=None, further=self.further
             )
-            if preds.ndim != 1 or preds.is_floating_point():
+            if preds.is_floating_point():
                 raise ValueError(f"preds must be integer decisions (N,), but got {preds.dtype} {tuple(preds.shape)}.")
             raise_first(decided.find_faults())
-            return preds.long().cpu().unsqueeze(1), decided.labels.target.cpu()
+            return preds.long().cpu().reshape(-1, 1), decided.labels.target.cpu()
         shares: Tensor | None = None
         if self.is_soft:
             soft = flatten_soft(preds, target, num_classes=classes, sample_weight=None, ignore=None)
@@ -107,6 +110,7 @@ class ChosenMetrics(NamedTuple):
                 return soft.predicted.double().cpu(), soft.actual.double().cpu()
             shares, fault = annotator_shares(soft.actual.double().cpu())
             raise_first([fault])
+            preds = by_class(preds, classes)
             target = shares.argmax(1).to(preds.device)  # any valid class: only probabilities are checked below
         samples = flatten_samples(
             preds, target, num_classes=classes, scale=input_scale(False), ignore_index=None, sample_weight=None
@@ -123,6 +127,8 @@ class ChosenMetrics(NamedTuple):
         if not is_default:
             return []
         notes = []
+        if self.has_positions:
+            notes.append("auroc is left out: it keeps the scores of all positions, such as pixels, in memory")
         if self.weighs:
             kind = "weights" if self.is_weighted else "shares of annotators"
             notes.append(f"metrics that take no {kind}, such as measured probabilities, are left out")
@@ -147,6 +153,7 @@ def choose_metrics(
     refers: bool = False,
     is_weighted: bool = False,
     has_costs: bool = False,
+    has_positions: bool = False,
 ) -> ChosenMetrics:
     """Choose the requested metrics; by default, all suitable metrics. The arguments are those of `Evaluation`.
 
@@ -171,6 +178,7 @@ def choose_metrics(
         ranges=None if refers and not _has_referral_cost(concern) else ranges,
         class_names=tuple(class_names),
         is_default=entries is None,
+        has_positions=has_positions,
     )
     if entries is None:
         defaults = [entry for entry in ENTRIES if _is_default(chosen, entry)]
@@ -237,7 +245,7 @@ def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
         return False
     if entry.family == "concern" and chosen.concern is None and not chosen.refers:
         return False  # each error then counts the same, which the accuracy says already
-    if entry.is_of_ranks and chosen.num_classes > MAX_RANKED_CLASSES:
+    if entry.is_of_ranks and (chosen.has_positions or chosen.num_classes > MAX_RANKED_CLASSES):
         return False
     if chosen.refers:  # costs are then absolute (mean_concern), not relative to a constant decision
         is_priced = _has_referral_cost(chosen.concern) or not getattr(entry.of, "needs_referral_cost", False)

@@ -1,7 +1,7 @@
 """Fit decision rules to files of predictions, and apply the rules to other files: each row is decided or referred."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -16,6 +16,7 @@ from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.matched_rows import costs_of_rows
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, naming_file
 from mpcs_torch.evaluation.files.roles import named_labels
@@ -26,9 +27,10 @@ from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
-from mpcs_torch.functional.inputs.groups import group_codes
-from mpcs_torch.learning import DecisionRule
+from mpcs_torch.functional.inputs.groups import costs_by_label, group_codes
+from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
+from mpcs_torch.learning.rule_fit import check_row_costs
 
 OTHER_FREQUENCIES = (
     "The rule was fitted for other class frequencies: these values are those of the frequencies in the file. "
@@ -42,6 +44,12 @@ PARTLY_LABELLED = (
 )
 
 
+PAID = (
+    "Rows have costs of their own (--cost-columns), in mean_cost and regret: a right decision costs 0, unless columns "
+    "are by true class. Costs of the concern are those of its classes alone."
+)
+
+
 class FileDecisions(NamedTuple):
     """The decisions for the rows of a file."""
 
@@ -51,6 +59,8 @@ class FileDecisions(NamedTuple):
     """The evaluation of the decisions for rows with labels, as by `mpcs score`; None if no row has a label."""
     units: str = ""
     """A sentence on how rows were combined into units of decision; empty if they were not."""
+    estimates: Sequence[Estimate] = ()
+    """The estimated rate of dangerous errors and mean cost of all rows, and the difference of labels from them."""
 
 
 class UnitRows(NamedTuple):
@@ -66,6 +76,8 @@ class UnitRows(NamedTuple):
     """(N,): for each of the N rows of the file, its index among the M rows."""
     note: str
     """A sentence on how rows were combined into units of decision; empty if they were not."""
+    costs: Tensor | None
+    """The costs of each class if it is wrong, (M, C), or of decisions by true class, (M, C, C); None for no columns."""
 
     @classmethod
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
@@ -73,8 +85,9 @@ class UnitRows(NamedTuple):
         unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
         target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
         texts = {name: rows.texts(name) for name in columns}
+        costs = costs_of_rows(rows.others, predictions.reading, len(names))
         if unit is None:
-            return cls(rows.scores, target, texts, torch.arange(size), "")
+            return cls(rows.scores, target, texts, torch.arange(size), "", costs)
         of_rows = rows.texts(unit)
         with naming_file(predictions.path):
             units = DecisionUnits.of(of_rows, predictions.reading.combine, concern, len(names), size, unit)
@@ -83,7 +96,8 @@ class UnitRows(NamedTuple):
             logits = units.probabilities(rows.scores.softmax(1)).clamp(min=MIN_PROBABILITY).log()
             lacks = units.highest((target == NO_LABEL).long())[codes] == 1
             target = units.classes(target.masked_fill(lacks, NO_LABEL), len(names))
-        return cls(logits, target, texts, codes, units.note(names))
+            costs = None if costs is None else units.same(costs, "costs")
+        return cls(logits, target, texts, codes, units.note(names), costs)
 
 
 def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
@@ -104,8 +118,8 @@ def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) 
     advance(len(read.scores))
     by = {limit.by for limit in rule.limits if limit.by is not None}
     columns = {*by, *(name for name in (cluster, weight) if name is not None)}
-    logits, target, texts, _, note = UnitRows.of(read, predictions, rule.concern, columns)
-    arguments = {"preds": logits, "target": target, "groups": {name: texts[name] for name in by}}
+    logits, target, texts, _, note, costs = UnitRows.of(read, predictions, rule.concern, columns)
+    arguments = {"preds": logits, "target": target, "groups": {name: texts[name] for name in by}, "costs": costs}
     arguments |= {} if cluster is None else {"clusters": texts[cluster]}
     with naming_file(predictions.path):
         arguments |= {} if weight is None else {"weights": [float(text) for text in texts[weight]]}
@@ -158,8 +172,11 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
     read, cluster = predictions.logits(), predictions.reading.cluster
     advance(len(read.scores))
     rows = UnitRows.of(read, predictions, rule.concern, [] if cluster is None else [cluster])
-    with torch.no_grad():
-        assessed = rule.assess(rows.logits)
+    is_labelled = rows.target != NO_LABEL
+    with torch.no_grad(), naming_file(predictions.path):
+        if rows.costs is not None and is_labelled.any():
+            check_row_costs(rows.costs[is_labelled], rows.target[is_labelled])
+        assessed = rule.assess(rows.logits, rows.costs)
     names = list(decision_numbers(rule.concern.classes, rule.concern.answers))
     reasons = {IS_DECIDED: "", IS_CHEAPER: "it costs less", IS_UNSOUND: "its scores are not sound"}
     reasons |= {IS_LIMITED + j: f"its risk is too high for '{limit}'" for j, limit in enumerate(rule.limits)}
@@ -179,7 +196,9 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
 
     copy_table(table, out, change, has_names=True, names=roles.usual_names())
     result = _evaluated(rule, rows, assessed.decision, predictions, out.name)
-    return FileDecisions(len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note)
+    clusters = None if cluster is None else rows.texts[cluster]
+    estimates = estimate_decisions(assessed, rule.concern, rows.target, clusters=clusters, costs=rows.costs)
+    return FileDecisions(len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note, estimates)
 
 
 def _evaluated(
@@ -193,10 +212,17 @@ def _evaluated(
     rule.warn_of_fitted(rows.logits[is_labelled])
     ids = torch.arange(len(target)) if cluster is None else ids_of_names(rows.texts[cluster])[is_labelled]
     refers = bool(((decided < 0) | (decided >= len(rule.concern.classes))).any())
-    evaluation = Evaluation(rule.concern.classes, concern=rule.concern, is_decided=True, refers=refers)
-    evaluation.add(name, Rows(decided, target, ids), cluster)
+    paid = None
+    if rows.costs is not None and not refers:
+        paid = costs_by_label(rows.costs[is_labelled], target)
+    has_costs = paid is not None
+    evaluation = Evaluation(
+        rule.concern.classes, concern=rule.concern, is_decided=True, refers=refers, has_costs=has_costs
+    )
+    evaluation.add(name, Rows(decided, target, ids, costs=paid), cluster)
     result = evaluation.result()
     notes = [*result.notes, *([] if rule.priors is None else [OTHER_FREQUENCIES])]
+    notes += [] if rows.costs is None else [PAID]
     notes += [] if is_labelled.all() else [PARTLY_LABELLED.format(len(is_labelled), len(target))]
     return replace(result, notes=notes, cautions=[*result.cautions, *shared_by_rows(predictions)])
 

@@ -30,7 +30,7 @@ from mpcs_torch.evaluation.unit_values import UnitValues
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
-from mpcs_torch.functional.inputs.groups import row_costs, row_frequencies, row_names, row_weights
+from mpcs_torch.functional.inputs.groups import flat_costs, row_costs, row_frequencies, row_names, row_weights
 from mpcs_torch.metrics.register import ENTRIES
 
 MODEL = "model"
@@ -39,6 +39,9 @@ INDEPENDENT = (
     f"{CONFIDENCE_TEXT} intervals assume independent rows; rows that share something, such as a patient, need clusters "
     "(clusters=, or --cluster COLUMN)."
 )
+POSITIONS = "samples"
+"""The name of the clusters if samples have several positions, such as the pixels of an image."""
+ABOUT_POSITIONS = "Each position of a sample, such as a pixel of an image, is a row; each sample is a cluster of rows."
 MANY_GROUPS = 500
 """The maximum number of groups of a column without a note that they are many."""
 ABOUT_MANY_GROUPS = (
@@ -76,6 +79,8 @@ class Evaluation:
             class for each row are left out.
         is_weighted: Whether rows have weights; if so, metrics that take no weights are left out.
         has_costs: Whether each row has costs of decisions; if so, ``mean_cost`` and ``regret`` are measured, too.
+        has_positions: Whether samples have several positions, as images have pixels: (N, C, ...) and (N, ...). Each
+            position is then a row, and each sample a cluster of rows, unless `update` gets ``clusters``.
         intervals: Whether to compute intervals and compare models.
 
     Raises:
@@ -105,6 +110,7 @@ class Evaluation:
         refers: bool = False,
         is_weighted: bool = False,
         has_costs: bool = False,
+        has_positions: bool = False,
         intervals: bool = True,
     ) -> None:
         if isinstance(class_names, str):
@@ -129,7 +135,7 @@ class Evaluation:
                 hint = f": {meant}" if meant else "."
                 raise ValueError(f"settings must be those of metrics, but got {quoted(name)}{hint}")
         kinds = {"is_soft": is_soft, "is_decided": is_decided, "refers": refers}
-        kinds |= {"is_weighted": is_weighted, "has_costs": has_costs}
+        kinds |= {"is_weighted": is_weighted, "has_costs": has_costs, "has_positions": has_positions}
         self.chosen: ChosenMetrics = choose_metrics(names, concern, entries, settings, **kinds)
         answers = () if self.chosen.concern is None else self.chosen.concern.answers
         self._decisions = decision_numbers(names, answers)
@@ -174,7 +180,7 @@ class Evaluation:
         if isinstance(clusters, Mapping):
             raise ValueError("clusters must be (N,) names: two columns are for `evaluate`, which has all rows.")
         rows = self._checked_rows(preds, target, groups, clusters, weights, costs, frequencies)
-        self._add_all(rows, None if clusters is None else "clusters")
+        self._add_all(rows, self.cluster_of(clusters))
 
     def _checked_rows(
         self, preds: Any, target: Any, groups: Any, clusters: Any, weights: Any, costs: Any, frequencies: Any
@@ -202,25 +208,41 @@ class Evaluation:
                 if len(by_model) == 1:
                     raise
                 raise ValueError(str(error).replace("preds", f"preds[{name!r}]")) from None
-        of_rows = {column: row_names(column, each, len(labels)) for column, each in groups.items()}
-        ids = torch.arange(len(labels))
+        number, (probs, flat_labels) = len(labels), next(iter(checked.values()))
+        positions = len(probs) // max(1, number)
+        if positions > 1 and not self.chosen.has_positions:
+            raise ValueError("has_positions must be True for samples with several positions, such as pixels.")
+
+        of_rows = {column: row_names(column, each, number) for column, each in groups.items()}
+        ids = torch.arange(number)
         if isinstance(clusters, Mapping):
-            ids = _crossed_ids(clusters, len(labels))
+            ids = _crossed_ids(clusters, number)
         elif clusters is not None:
-            ids = ids_of_names(row_names("clusters", clusters, len(labels)))
-        numbers = (
-            None if weights is None else row_weights(weights, len(labels)),
-            None if costs is None else row_costs(in_class_order("costs", costs, names), len(labels), len(names)),
-            None if frequencies is None else row_frequencies(frequencies, len(labels)),
-        )
+            ids = ids_of_names(row_names("clusters", clusters, number))
+        if costs is not None:
+            costs = as_tensor(in_class_order("costs", costs, names), "costs")
+            if positions > 1:
+                costs = flat_costs(costs, (number, len(names), *labels.shape[1 + self.chosen.is_soft :]))
+            costs = row_costs(costs, flat_labels, len(names))
+        weights = None if weights is None else row_weights(weights, number)
+        frequencies = None if frequencies is None else row_frequencies(frequencies, number)
         codes = {column: self.assign_codes(column, each) for column, each in of_rows.items()}
-        return {name: Rows(*pair, ids, codes, *numbers) for name, pair in checked.items()}
+        of_samples = Rows(ids, ids, ids, codes, weights, None, frequencies)
+        spread = of_samples.at(torch.arange(number).repeat_interleave(positions))
+        return {name: spread._replace(probs=pair[0], target=pair[1], costs=costs) for name, pair in checked.items()}
+
+    def cluster_of(self, clusters: object) -> str | None:
+        """Return the name of the column of clusters, `POSITIONS` without ``clusters``; None for independent rows."""
+        if clusters is not None:
+            return "clusters"
+        return POSITIONS if self.chosen.has_positions else None
 
     def _add_all(self, rows: Mapping[str, Rows], cluster: str | None, crossed: Sequence[str] = ()) -> None:
-        self.count_repeats(next(iter(rows.values())))
+        if cluster is None:
+            self.count_repeats(next(iter(rows.values())))
         for name, of_model in rows.items():
             for part in of_model.repeated(is_clustered=cluster is not None):
-                self.add(name, part, cluster, crossed, are_numbered=cluster is None)
+                self.add(name, part, cluster, crossed, are_numbered=cluster in (None, POSITIONS))
 
     def count_repeats(self, rows: Rows) -> None:
         """Count rows with the scores and the label of another row, for a warning. Call this before `Rows.repeated`."""
@@ -243,7 +265,8 @@ class Evaluation:
             rows: The rows; their groups are codes that `assign_codes` returned.
             cluster: The column of clusters, or the first of two; None if rows are independent.
             crossed: The names of both columns, if clusters are crossed.
-            are_numbered: Whether to replace the identifiers of rows by their positions, counted over all batches.
+            are_numbered: Whether to replace the identifiers of rows by their positions, counted over all batches; those
+                of clusters, which are then numbered in each batch, by different numbers.
 
         Raises:
             ValueError: If batches or models have different columns, or if there are too many groups.
@@ -257,8 +280,9 @@ class Evaluation:
             if getattr(self.chosen, kind) != (getattr(rows, column) is not None):
                 raise ValueError(f"{column} must be given for every batch if rows have them ({kind}), else for none.")
         self._cluster, self._crossed, self._is_numbered = cluster, crossed, are_numbered
-        numbers = torch.arange(sums.rows, sums.rows + len(rows.ids)) if are_numbered else rows.ids
-        rows = rows._replace(ids=numbers)
+        if are_numbered:
+            of_batch = torch.arange(len(rows.ids)) if cluster is None else rows.ids
+            rows = rows._replace(ids=sums.rows + of_batch)
         rows = rows if rows.weights is None else rows.at(rows.weights > 0)
         clusterings = [rows]
         if crossed:
@@ -304,15 +328,17 @@ class Evaluation:
             self._is_merged |= bool(other._models.keys() & self._models.keys()) or other._is_merged
             self._repeats.merge(other._repeats)
             self._cluster, self._is_numbered = other._cluster, other._is_numbered
-        for place, clusters in other._clusters_by_class.items():
-            self._clusters_by_class[place] |= clusters
         codes = {column: self.assign_codes(column, list(names)) for column, names in other._columns.items()}
+        first = 0
         for name, [sums] in other._models.items():  # clusters of batches are not crossed
             columns = list(sums.tables)[1:]
             [known] = self._models.setdefault(name, self._new_sums(columns, 1))
             if list(known.tables)[1:] != columns:
                 raise ValueError("other must have the same columns of groups, but does not.")
-            known.merge(sums, codes, first=known.rows if self._is_numbered else 0)
+            first = known.rows if self._is_numbered else 0
+            known.merge(sums, codes, first=first)
+        for place, clusters in other._clusters_by_class.items():
+            self._clusters_by_class[place] |= {first + cluster for cluster in clusters}
 
     def result(self) -> Result[ClassifierScores]:
         """Compute the values, with intervals, for all rows so far and for each group of rows; and compare the models.
@@ -346,6 +372,8 @@ class Evaluation:
                 notes.append(ABOUT_MANY_GROUPS.format(quoted(column), len(known)))
         if self._intervals or self._crossed:
             notes.append(self._about_units())
+        if self._cluster == POSITIONS:
+            notes.append(ABOUT_POSITIONS)
         if self.chosen.is_soft and self._is_default:
             notes.append(SHARES if self.chosen.has_shares else DEGREES)
         if self.chosen.is_weighted:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
@@ -19,6 +18,7 @@ from mpcs_torch.evaluation.rows import (
     check_order,
     class_weights,
     column_names,
+    dimensions,
     is_decisions,
 )
 from mpcs_torch.evaluation.units import Combine, DecisionUnits
@@ -46,13 +46,16 @@ def evaluate(
     """Evaluate one or several classifiers on the same rows: metrics with intervals, values by group, and comparisons.
 
     Args:
-        preds: ``(N, C)`` probabilities or ``(N,)`` decisions of a model. For several models: a dictionary by model
+        preds: ``(N, C)`` probabilities or ``(N,)`` decisions of a model. If samples have several positions, as images
+            have pixels, ``(N, C, ...)`` or ``(N, H, W)``: each position is a row, and **each sample is a cluster**,
+            unless ``clusters`` are given; the other arguments are of samples. For several models: a dictionary by model
             name. Decisions are names, with "refer" for a referral, or the integers that a `DecisionRule` returns: class
             indices, numbers from C for coarse answers (sets of classes), and -1 for a referral. Arguments of shape
             (N, C) may be tensors, arrays, or data frames with a column named after each class, in any order.
-        target: ``(N,)`` classes, as integers or names, or ``(N, C)`` soft labels from 0 to 1, the degrees of truth.
-            For metrics that count classes, such as those of a concern, soft labels must be the shares of annotators
-            for each class. Shares must sum to 1, up to rounding to two decimals, and are divided by their sum.
+        target: ``(N,)`` or ``(N, ...)`` classes, as integers or names, or ``(N, C)`` soft labels from 0 to 1, the
+            degrees of truth. For metrics that count classes, such as those of a concern, soft labels must be the shares
+            of annotators for each class. Shares must sum to 1, up to rounding to two decimals, and are divided by their
+            sum.
         concern: The cost of each kind of error. With a `ConcernRange`, values are computed at its middle costs, and
             `Result.over_costs` bounds the mean cost over the whole range.
         metrics: A list of names (see `mpcs metrics`) and of Metrics, from this package, from torchmetrics or your own.
@@ -77,7 +80,7 @@ def evaluate(
             rows of a unit, ``(n, C)``, and returns those of the unit, ``(C,)``. The function also gets the labels and
             the decisions of these rows, as one-hot probabilities.
         costs: ``(N, C)`` finite numbers: the cost of deciding for each class, if it differs from row to row, such as an
-            amount of money. Gains are negative costs.
+            amount of money. Gains are negative costs. Or ``(N, C, C)``, by true class: row, true class, decision.
         class_names: The names of the C classes, or C. Default: the names in the concern or data frame, else 0, 1, ...
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         intervals: Whether to compute intervals and compare models.
@@ -103,7 +106,7 @@ def evaluate(
         raise ValueError("preds must hold at least one model, but is empty.")
     by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
     check_order(first := next(iter(by_model.values())), target)
-    is_decided = is_decisions(first)
+    is_decided, has_positions = is_decisions(first), dimensions(first) > 2
     if class_names is None and is_decided and concern is None:
         raise ValueError("class_names or concern must be given for decisions, to name the classes.")
     if class_names is None:
@@ -122,13 +125,14 @@ def evaluate(
         metrics=metrics,
         settings=settings,
         refers=refers,
-        is_soft=(target.ndim if isinstance(target, Tensor) else np.ndim(np.asarray(target))) == 2,
+        is_soft=dimensions(target) == (dimensions(first) if has_positions and not is_decided else 2),
         is_decided=is_decided,
         is_weighted=weights is not None or prevalence is not None,
         has_costs=costs is not None,
+        has_positions=has_positions,
         intervals=intervals,
     )
-    is_clustered, classes, notes = clusters is not None, len(evaluation.class_names), list[str]()
+    is_clustered, classes, notes = clusters is not None or has_positions, len(evaluation.class_names), list[str]()
     rows = evaluation._checked_rows(by_model, target, groups, clusters, weights, costs, frequencies)
     if unit is not None:
         units = DecisionUnits.of(unit, combine, concern, classes, len(next(iter(rows.values())).ids))
@@ -139,7 +143,7 @@ def evaluate(
         of_classes = class_weights(repeated, prevalence, evaluation.class_names)
         rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
     crossed = [*map(str, clusters)] if isinstance(clusters, Mapping) else []
-    evaluation._add_all(rows, "clusters" if is_clustered else None, crossed)
+    evaluation._add_all(rows, evaluation.cluster_of(clusters), crossed)
     result = evaluation.result()
     return replace(result, notes=[*notes, *result.notes], has_open_weights=weights is not None)
 

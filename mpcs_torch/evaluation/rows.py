@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -126,12 +127,17 @@ def in_class_order(argument: str, values: Any, class_names: Sequence[str]) -> An
     return values[[values.columns[names.index(name)] for name in class_names]]
 
 
+def dimensions(values: Any) -> int:
+    """Return the number of dimensions of an array, a tensor or a list."""
+    return np.ndim(values)
+
+
 def is_decisions(preds: Any) -> bool:
-    """Return whether predictions are decisions: names, or integers (N,)."""
+    """Return whether predictions are decisions: names, or integers (N,) or, of positions such as pixels, (N, H, W)."""
     if names_in(preds):
         return True
     numbers = as_tensor(preds, "preds")
-    return numbers.ndim == 1 and not numbers.is_floating_point()
+    return numbers.ndim != 2 and not numbers.is_floating_point()
 
 
 def check_order(preds: Any, target: Any) -> None:
@@ -139,6 +145,8 @@ def check_order(preds: Any, target: Any) -> None:
     preds_first = "preds come first, evaluate(preds, target)"
     if isinstance(target, Mapping):
         raise ValueError(f"target must hold labels, but is a dictionary of {quoted(list(target))}: {preds_first}.")
+    if dimensions(preds) > 2:
+        return
     if not is_decisions(preds):
         scores = as_tensor(preds, "preds")
         if scores.ndim != 2 or not scores.is_floating_point():

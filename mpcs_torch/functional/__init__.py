@@ -34,6 +34,7 @@ from mpcs_torch.functional.concern.expected_concern import row_cost as row_cost
 from mpcs_torch.functional.concern.mpcs import concession_intervals as concession_intervals
 from mpcs_torch.functional.concern.mpcs import meta_pattern_concern_score as meta_pattern_concern_score
 from mpcs_torch.functional.concern.net_benefit import net_benefit as net_benefit
+from mpcs_torch.functional.concern.risk_gap import risk_gap as risk_gap
 from mpcs_torch.functional.detection.area import false_alarm_at_miss as false_alarm_at_miss
 from mpcs_torch.functional.detection.area import h_measure as h_measure
 from mpcs_torch.functional.detection.area import miss_at_false_alarm as miss_at_false_alarm

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from math import prod
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -14,17 +15,20 @@ from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, require
-from mpcs_torch.functional.concern.decision import Choices, cheapest
-from mpcs_torch.functional.inputs.arrays import no_concern
+from mpcs_torch.functional.concern.decision import Choices, ranked_choices, rounding_bound
+from mpcs_torch.functional.concern.losses import log_complement
+from mpcs_torch.functional.inputs.arrays import by_class, no_concern
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.evaluation_warnings import hash_rows, known_rows, rare_classes, warn_of_known
-from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, group_codes, row_weights
+from mpcs_torch.functional.inputs.groups import Groups, codes_by_column, flat_costs, group_codes, row_weights
 from mpcs_torch.io.artifacts import load_artifact, save_artifact
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import check_whole_tensors
 from mpcs_torch.learning.rule_fit import (
+    FitCandidates,
     FitSamples,
+    check_row_costs,
     checked_logits,
     choose_thresholds,
     class_frequencies,
@@ -52,7 +56,10 @@ class UnfittedRuleWarning(UserWarning):
 
 
 class Assessment(NamedTuple):
-    """The decisions for N samples, the classes with the minimum expected cost, and why decisions differ from these."""
+    """The decisions for N samples, the classes with the minimum expected cost, and why decisions differ from these.
+
+    For logits (N, C, ...), such as those of pixels, all fields have the shape (N, ...).
+    """
 
     decision: Tensor
     """The decisions, (N,), int64: a class; C + a for coarse answer a, a set of classes; or -1 for a referral."""
@@ -92,6 +99,8 @@ class DecisionRule(nn.Module):
         priors: ``(C,)`` class frequencies of the deployment, a tensor or list, if they differ from those of the
             validation samples. With priors, each limit must be on a single true class. Such limits hold even if priors
             are wrong, unless priors depend on the validation samples. But wrong priors make expected costs wrong.
+        refers_whole: Whether a whole sample is decided or referred if it has several positions, as an image has pixels:
+            by the means of expected losses and costs over the positions. Default: each position for itself.
         seed: The seed of the random draw of calibration samples. If you choose among several, no limit is guaranteed.
 
     Raises:
@@ -131,6 +140,7 @@ class DecisionRule(nn.Module):
         *,
         calibration: CalibrationMethod = "temperature",
         priors: Tensor | Sequence[float] | None = None,
+        refers_whole: bool = False,
         seed: int = 0,
     ) -> None:
         super().__init__()
@@ -147,7 +157,10 @@ class DecisionRule(nn.Module):
             others = [str(limit) for limit in self.limits if not limit.is_of_one_class(concern)]
             rule = "priors must only be given with limits on single true classes, which hold at any class frequencies"
             require(not others, rule, quoted(others))
+        if refers_whole and concern.answers:
+            raise ValueError("refers_whole must be False for a concern with coarse answers, which are of one position.")
         self.concern, self.calibration_method, self.priors, self.seed = concern, calibration, priors, seed
+        self.refers_whole = refers_whole
         self.calibration: nn.Module = nn.Identity()
         if calibration is not None:
             self.calibration = make_scaling(calibration, classes)
@@ -155,6 +168,8 @@ class DecisionRule(nn.Module):
         """The report of the last `fit`; None before the first one."""
         self.is_fitted = False
         """Whether the rule was fitted, possibly before it was saved and loaded."""
+        self.has_row_costs = False
+        """Whether the samples of the last `fit` had costs of their own. Its limits then hold for such samples only."""
         self.known_rows = torch.zeros(0, dtype=torch.int64)
         """The hashes of the logit rows used in `fit`, to detect these rows in later data."""
         costs = concern.costs()
@@ -174,34 +189,50 @@ class DecisionRule(nn.Module):
         # A rule with a limit refers every sample until it is fitted.
         self.register_buffer("thresholds", torch.full((len(self.limits),), -torch.inf))
 
-    def forward(self, preds: Tensor) -> Tensor:
+    def forward(self, preds: Tensor, costs: Tensor | None = None) -> Tensor:
         """Return the decisions (N,), int64, by logits (N, C): a class, C + a for coarse answer a, or -1 for a referral.
 
-        A coarse answer is a set of classes. Logits are not validated; a sample with a NaN or +inf logit is referred.
+        A coarse answer is a set of classes. Logits (N, C, ...), such as those of pixels, give decisions (N, ...).
+        Logits are not validated; a sample with a NaN or +inf logit, or a NaN cost, is referred. ``costs`` as in `fit`.
         """
-        return self.assess(preds).decision
+        return self.assess(preds, costs).decision
 
-    def assess(self, preds: Tensor) -> Assessment:
+    def assess(self, preds: Tensor, costs: Tensor | None = None) -> Assessment:
         """Return the `Assessment` of logits (N, C): decisions, best classes with their risks and costs, and reasons.
 
+        ``costs`` are the costs of the samples, as in `fit`; logits may have further dimensions, as there.
+
         Raises:
-            ValueError: If the shape of the logits is wrong.
+            ValueError: If the shape of the logits or costs is wrong. If the rule has limits, also if there are costs,
+                but not in the fit, or the reverse.
 
         Warns:
             UnfittedRuleWarning: If a rule without limits has a calibration or priors, but was not fitted.
         """
         shape, classes = tuple(preds.shape), len(self.costs)
-        require(len(shape) == 2 and shape[1] == classes, f"preds must have shape (N, {classes})", shape)
+        rule = f"preds must have shape (N, {classes}) or (N, {classes}, ...)"
+        require(len(shape) >= 2 and shape[1] == classes, rule, shape)
         self._warn_if_unfitted()
-        (answers, is_worth), probs = self._choices(preds)
+        if self.limits and self.is_fitted:
+            rule = "costs must be given if they were in the fit, and only then: limits hold for such decisions alone"
+            require((costs is not None) == self.has_row_costs, rule, "none" if costs is None else "some")
+        flat = None if costs is None else flat_costs(costs, shape).to(preds.device).float()
+        assessed = self._assess(by_class(preds, classes), flat, prod(shape[2:]))
+        return Assessment(*(values.reshape(shape[:1] + shape[2:]) for values in assessed))
+
+    def _assess(self, preds: Tensor, costs: Tensor | None, positions: int) -> Assessment:
+        """Return the `Assessment` of M logits (M, C); each sample has so many successive ``positions`` among them."""
+        (answers, is_worth), probs, expected = self._weigh(preds, costs, positions)
         best = answers.amin(dim=1, keepdim=True)  # coarse answers have higher indices than classes
         is_best = answers == best
         is_allowed = is_worth
         reason = torch.where((is_worth & is_best).any(dim=1), IS_DECIDED, IS_CHEAPER)
         for number in range(len(self.limits)):
             losses, threshold = self.losses[number], self.thresholds[number]
-            is_harmless = (losses.amax(dim=0) == 0)[answers] & (threshold >= 0)
-            is_below = (self._expected(probs, losses, answers) < threshold) | is_harmless
+            can_harm = self._over_sample((losses.amax(dim=0) > 0)[answers].to(probs), positions) > 0
+            is_harmless = ~can_harm & (threshold >= 0)
+            risk = self._over_sample(self._expected(probs, losses, answers), positions)
+            is_below = (risk < threshold) | is_harmless
             is_too_high = (is_best & ~is_below).any(dim=1) & (reason == IS_DECIDED)
             is_allowed = is_allowed & is_below
             reason = torch.where(is_too_high, IS_LIMITED + number, reason)
@@ -210,19 +241,42 @@ class DecisionRule(nn.Module):
         best_class = best.squeeze(1)
         reason = torch.where((reason == IS_DECIDED) & (decision != best_class), IS_CHEAPER, reason)
         risk = self._expected(probs, self.dangerous, best).squeeze(1)
-        is_sound = risk.isfinite()
+        is_sound = risk.isfinite() & expected.isfinite().all(dim=1)
         decision = torch.where(is_sound, decision, REFERRED)
         reason = torch.where(is_sound, reason, IS_UNSOUND)
-        cost = self._expected(probs, self.costs, best).squeeze(1) * self.highest_cost
-        return Assessment(decision, best_class, risk, cost, reason)
+        if costs is None:
+            cost = self._expected(probs, self.costs, best) * self.highest_cost
+        else:
+            cost = expected.gather(1, best)
+        return Assessment(decision, best_class, risk, cost.squeeze(1), reason)
 
-    def _choices(self, preds: Tensor) -> tuple[Choices, Tensor]:
-        """Return, for logits ``preds`` (N, C), the candidate decisions, cheapest first, and probabilities (N, C)."""
+    def _weigh(self, preds: Tensor, costs: Tensor | None, positions: int) -> tuple[Choices, Tensor, Tensor]:
+        """Return, for logits ``preds`` (M, C), candidates, cheapest first, probabilities, and expected costs."""
         with torch.autocast(preds.device.type, enabled=False):  # the guarantee must not depend on autocast precision
             # Use log-probabilities: adding a constant to the logits of a row must change nothing.
             log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(dim=1)
-            probs = (log_probs + self.prior_ratio.float().log()).softmax(dim=1)
-            return cheapest(probs, self.costs.float()), probs
+            scores = log_probs + self.prior_ratio.float().log()
+            probs = scores.softmax(dim=1)
+            weighed = expected = probs @ self.costs.float()
+            if costs is not None:
+                # The expected cost of deciding wrongly; 1 - p is exact even where p rounds to 1.
+                known = (probs.unsqueeze(2) * costs).sum(1) if costs.ndim == 3 else costs * log_complement(scores).exp()
+                expected = torch.cat([known, expected[:, known.shape[1] :] * self.highest_cost], dim=1)
+                weighed = expected - costs.flatten(1).amin(1, keepdim=True).clamp(
+                    max=0
+                )  # without gains: ties are relative
+            choices = ranked_choices(weighed, probs)
+            if self.refers_whole and weighed.shape[1] > probs.shape[1]:
+                least = weighed[:, :-1].amin(dim=1, keepdim=True) * (1 - rounding_bound(probs))
+                choices = choices._replace(is_worth=self._over_sample(weighed[:, -1:] - least, positions) >= 0)
+            return choices, probs, expected
+
+    def _over_sample(self, values: Tensor, positions: int) -> Tensor:
+        """Return ``values`` (M, K); if whole samples are referred, the mean over each sample's positions instead."""
+        if not self.refers_whole:
+            return values
+        means = values.reshape(-1, positions, values.shape[1]).mean(dim=1)
+        return means.repeat_interleave(positions, dim=0)
 
     def _expected(self, probs: Tensor, losses: Tensor, answers: Tensor) -> Tensor:
         """Return the expected loss (N, K), by ``probs``, of ``answers`` (N, K): column numbers of ``losses``."""
@@ -238,18 +292,25 @@ class DecisionRule(nn.Module):
         clusters: Sequence[object] | Tensor | None = None,
         groups: Mapping[str, Sequence[object] | Tensor] | None = None,
         weights: Sequence[float] | Tensor | None = None,
+        costs: Tensor | None = None,
     ) -> Self:
         """Fit the calibration, the correction for ``priors`` and the thresholds on samples unseen in training.
 
         Args:
-            preds: ``(N, C)`` floating point logits.
-            target: ``(N,)`` integer class indices in ``[0, C)``.
+            preds: ``(N, C)`` floating point logits. Or ``(N, C, ...)``, such as those of the pixels of N images: each
+                position is then decided, and **each sample is a cluster**, unless ``clusters`` are given.
+            target: ``(N,)`` or ``(N, ...)`` integer class indices in ``[0, C)``.
             clusters: ``(N,)`` cluster names, for example the patient of each sample, if samples of one cluster are not
                 independent. A limit per sample then holds for new clusters up to the largest size here; a limit per
                 cluster holds for any size. A fifth of the clusters is used only for calibration and to tune the tests.
             groups: For each column in the ``by`` of a limit: ``(N,)`` the name of the group of each sample.
             weights: ``(N,)`` weights of the samples, if only some samples of each cluster were kept: the size of the
                 cluster divided by the number of its kept samples. Default: limits hold for kept samples only.
+            costs: Costs of the samples, finite, in place of those of the concern; they must be known before the true
+                class is. ``(N, C, ...)``: of deciding for each class if it is wrong, such as an amount of money; right
+                decisions cost 0. Or by true class, ``(N, C, C, ...)``: sample, true class, decision; gains are
+                negative. Coarse answers and referrals cost what the concern says, in the same unit. Limits on costs
+                are then not possible.
 
         Raises:
             ValueError: If a shape, a dtype or a value is invalid. If a limit counts too few samples or clusters to be
@@ -263,24 +324,40 @@ class DecisionRule(nn.Module):
             EvaluationWarning: E4, if the rule has limits, but a class that is dangerous to miss has no limit of its own
                 and fewer than 59 samples (or clusters with samples of this class).
         """
+        number, positions = len(preds), prod(preds.shape[2:])
+        if preds.ndim > 2 and clusters is None:
+            clusters = range(number)
+        flat = None if costs is None else flat_costs(costs, preds.shape).to(preds.device).float()
         preds, target = checked_logits(preds, target, len(self.costs), calibrates=self.calibration_method is not None)
+        if flat is not None:
+            of_costs = [str(limit) for limit in self.limits if limit.errors == "cost"]
+            rule = "limits must not be on costs where each sample has costs of its own, whose highest is not known"
+            require(not of_costs, rule, ", ".join(of_costs))
+            check_row_costs(flat, target)
         columns = {limit.by for limit in self.limits if limit.by is not None}
-        codes = codes_by_column(groups, len(target))
-        if not columns <= set(codes):
+        by_sample = codes_by_column(groups, number)
+        if not columns <= set(by_sample):
             raise ValueError(f"groups must have the columns of the limits, {quoted(sorted(columns))}, but lacks some.")
-        cluster_codes = None if clusters is None else group_codes("clusters", clusters, len(target)).codes
-        weights = None if weights is None else row_weights(weights, len(target))
+        codes = {
+            column: Groups(each.names, each.codes.repeat_interleave(positions)) for column, each in by_sample.items()
+        }
+        cluster_codes = None
+        if clusters is not None:
+            cluster_codes = group_codes("clusters", clusters, number).codes.repeat_interleave(positions)
+        weights = None if weights is None else row_weights(weights, number).repeat_interleave(positions)
         per_cluster = [str(limit) for limit in self.limits if limit.per == CLUSTER]
         is_valid = not per_cluster or clusters is not None
         require(is_valid, "clusters must be given for limits per cluster", ", ".join(per_cluster))
         before = {name: value.clone() for name, value in self.state_dict().items()}
         was_fitted, self.is_fitted = self.is_fitted, True
+        samples = FitSamples(preds, target, codes, cluster_codes, weights, flat, positions)
         try:
-            self._fit(preds, target, codes, cluster_codes, weights)
+            self._fit(samples)
         except BaseException:
             self.is_fitted = was_fitted
             self.load_state_dict(before)  # an error must not leave thresholds that guarantee nothing
             raise
+        self.has_row_costs = costs is not None
         self.known_rows = known_rows(hash_rows(preds))
         self._warn_of_rare_classes(target, cluster_codes)
         if self.limits and (self.thresholds <= 0).all():
@@ -292,14 +369,8 @@ class DecisionRule(nn.Module):
             )
         return self
 
-    def _fit(
-        self,
-        preds: Tensor,
-        target: Tensor,
-        groups: Mapping[str, Groups],
-        clusters: Tensor | None,
-        weights: Tensor | None,
-    ) -> None:
+    def _fit(self, samples: FitSamples) -> None:
+        preds, target, groups, clusters, weights, costs, positions = samples
         if clusters is None and weights is not None:
             clusters = torch.arange(len(target))
         calibration_rows, threshold_rows = self._split(len(target), clusters)
@@ -310,18 +381,20 @@ class DecisionRule(nn.Module):
             frequencies = class_frequencies(target[calibration_rows], self.concern.classes)
             self.prior_ratio.copy_(self.priors.to(preds) / frequencies.to(preds))
         if self.limits:
-            (answers, is_worth), probs = self._choices(preds)
-            risk = torch.stack([self._expected(probs, losses, answers) for losses in self.losses], dim=2)
-            risk = torch.where(is_worth.unsqueeze(2), risk, torch.inf).cpu().double()
-            samples = FitSamples(target.cpu(), answers.cpu(), risk, groups, clusters, weights)
-            thresholds = choose_thresholds(self.limits, self.concern, samples, calibration_rows, threshold_rows)
+            (answers, is_worth), probs, _ = self._weigh(preds, costs, positions)
+            risks = [self._over_sample(self._expected(probs, losses, answers), positions) for losses in self.losses]
+            risk = torch.where(is_worth.unsqueeze(2), torch.stack(risks, dim=2), torch.inf).cpu().double()
+            candidates = FitCandidates(target.cpu(), answers.cpu(), risk, groups, clusters, weights)
+            thresholds = choose_thresholds(self.limits, self.concern, candidates, calibration_rows, threshold_rows)
             self.thresholds.copy_(thresholds)
+        costs = None if costs is None else costs[threshold_rows]
         report = report_on(
-            self(preds[threshold_rows]),
+            self._assess(preds[threshold_rows], costs, positions).decision,
             target[threshold_rows],
             self.concern,
             is_clustered=clusters is not None,
             weights=None if weights is None else weights[threshold_rows],
+            costs=costs,
         )
         if is_split or self.calibration_method is not None:
             report = report._replace(calibrated_by=len(calibration_rows))
@@ -353,11 +426,12 @@ class DecisionRule(nn.Module):
             warnings.warn(caution, stacklevel=3)
 
     def warn_of_fitted(self, preds: Tensor) -> None:
-        """Warn (`EvaluationWarning` E1) if rows of logits (N, C) were used in the fit.
+        """Warn (`EvaluationWarning` E1) if rows of logits (N, C) or (N, C, ...) were used in the fit.
 
         Call this before you evaluate the decisions for these rows.
         """
-        for caution in warn_of_known(self.known_rows, hash_rows(preds), "the fit of the rule"):
+        rows = by_class(preds, len(self.costs))
+        for caution in warn_of_known(self.known_rows, hash_rows(rows), "the fit of the rule"):
             warnings.warn(caution, stacklevel=3)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -373,7 +447,13 @@ class DecisionRule(nn.Module):
             raise FileExistsError(f"{path} exists: choose another file or pass overwrite=True")
         content = {
             "concern": concern_as_plain(self.concern),
-            "settings": {"calibration": self.calibration_method, "priors": self.priors, "seed": self.seed},
+            "settings": {
+                "calibration": self.calibration_method,
+                "priors": self.priors,
+                "refers_whole": self.refers_whole,
+                "seed": self.seed,
+            },
+            "has_row_costs": self.has_row_costs,
             "limits": [asdict(limit) for limit in self.limits],
             "state": dict(self.state_dict()),
             "report": None if self.report is None else self.report.plain(),
@@ -421,6 +501,7 @@ class DecisionRule(nn.Module):
         if not (is_extreme | ((rule.thresholds >= 0) & (rule.thresholds <= 1))).all():
             raise ValueError("thresholds must be from 0 to 1, -inf or inf")
         rule.known_rows = content["known_rows"].long().flatten()
+        rule.has_row_costs = bool(content.get("has_row_costs", False))
         if report is not None:
             rule.report, rule.is_fitted = RuleReport.restored(report), True
         return rule

@@ -9,6 +9,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.concern.losses import (
+    RowCosts,
     check_margin,
     concern_loss,
     penalty_matrix,
@@ -99,7 +100,9 @@ class ConcernLoss(_LossOfLogits):
         self.register_buffer("penalties", matrix, persistent=False)
         self.concern_share = concern_share
 
-    def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None, *, costs: Tensor | None = None
+    ) -> Tensor:
         """Return the loss of a batch: float32, or float64 for float64 logits.
 
         Means are weighted as in `torch.nn.functional.cross_entropy`. If all samples are ignored, the gradient is 0.
@@ -110,9 +113,15 @@ class ConcernLoss(_LossOfLogits):
             target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``.
                 Alternatively, the shares of the classes, >= 0 (as from mixup): floating point, shaped like ``logits``.
             sample_weight: ``(N,)``, ``(N, ...)`` or ``()`` weights >= 0 of the samples. Default: 1.
+            costs: Costs of the samples, finite, in place of those of ``concern``. Shaped like ``logits``: of deciding
+                for each class if it is wrong, such as an amount of money; the entry of the true class is not read. Or
+                by true class, with one more dimension, ``(N, C, C, ...)``: sample, true class, decision. D is then what
+                a decision costs beyond the right one, at least 0. The penalties of a sample sum to 1, so only the
+                ratios of its costs count: if some samples cost more than others, pass ``sample_weight``, too.
         """
         batch = self._batch(logits, target, sample_weight, self.penalties)
-        return concern_loss(batch, self.penalties, self.concern_share)
+        penalties = self.penalties if costs is None else RowCosts.of(batch, logits, costs, is_penalty=True)
+        return concern_loss(batch, penalties, self.concern_share)
 
 
 class SoftmaxMarginLoss(_LossOfLogits):
@@ -187,10 +196,17 @@ class SoftmaxMarginLoss(_LossOfLogits):
         """Return the current and the full margin."""
         return f"margin={self.margin:g}, full_margin={self.full_margin:g}"
 
-    def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        """Return the loss of a batch; arguments and result are those of `ConcernLoss.forward`."""
+    def forward(
+        self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None, *, costs: Tensor | None = None
+    ) -> Tensor:
+        """Return the loss of a batch; arguments and result are those of `ConcernLoss.forward`.
+
+        With ``costs``, each sample and class has a margin of its own: m times the cost. So divide amounts of money by a
+        typical amount; a margin of 1 to 4 nats is then usual for it.
+        """
         batch = self._batch(logits, target, sample_weight, self.costs)
-        return softmax_margin_loss(batch, self.costs, self.margin)
+        of_rows = self.costs if costs is None else RowCosts.of(batch, logits, costs, is_penalty=False)
+        return softmax_margin_loss(batch, of_rows, self.margin)
 
 
 class MarginRamp:

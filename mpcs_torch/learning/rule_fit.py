@@ -23,6 +23,25 @@ MAX_STEPS = 500
 
 
 class FitSamples(NamedTuple):
+    """M samples to fit a rule with; those of successive positions, such as pixels, are of one sample (image)."""
+
+    preds: Tensor
+    """The logits, (M, C)."""
+    target: Tensor
+    """The true classes, (M,), int64."""
+    groups: Mapping[str, Groups]
+    """The groups of the samples, by the name of the column."""
+    clusters: Tensor | None
+    """The cluster of each sample, (M,), int64 codes; None if samples are independent."""
+    weights: Tensor | None
+    """The inverse sampling probability of each sample, float64 (M,); None if all samples of each cluster were kept."""
+    costs: Tensor | None
+    """The costs of the samples: (M, C), or (M, C, C) by true class; None if they are those of the concern."""
+    positions: int
+    """The number of positions of each sample."""
+
+
+class FitCandidates(NamedTuple):
     """N samples to fit J limits on the CPU, each with K candidate decisions (answers)."""
 
     target: Tensor
@@ -50,7 +69,11 @@ def _needs_steps(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
 
 
 def choose_thresholds(
-    limits: Sequence[Limit], concern: ConcernSpec, samples: FitSamples, calibration_rows: Tensor, threshold_rows: Tensor
+    limits: Sequence[Limit],
+    concern: ConcernSpec,
+    samples: FitCandidates,
+    calibration_rows: Tensor,
+    threshold_rows: Tensor,
 ) -> Tensor:
     """Return the thresholds (J,), one per limit, with which as many samples are decided as the limits allow.
 
@@ -88,13 +111,13 @@ def choose_thresholds(
     return path.thresholds_at(end)
 
 
-def _units(samples: FitSamples, rows: Tensor) -> int:
+def _units(samples: FitCandidates, rows: Tensor) -> int:
     """Return the number of clusters among the samples ``rows``, or without clusters, of samples."""
     return len(rows) if samples.clusters is None else len(set(samples.clusters[rows].tolist()))
 
 
 def _rates(
-    limits: Sequence[Limit], highest: Sequence[float], concern: ConcernSpec, samples: FitSamples, counted: Tensor
+    limits: Sequence[Limit], highest: Sequence[float], concern: ConcernSpec, samples: FitCandidates, counted: Tensor
 ) -> list[LimitedRate]:
     """Return the rates to test, one per limit, or per group of its ``by``; losses are divided by the highest."""
     rates = []
@@ -143,8 +166,11 @@ def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: boo
 
 
 def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrates: bool) -> tuple[Tensor, Tensor]:
-    """Validate and return logits (N, C), finite if ``calibrates``, and labels (N,); 16-bit logits become float32."""
-    require(preds.ndim == 2, "preds must have shape (N, C)", tuple(preds.shape))
+    """Validate logits (N, C, ...), finite if ``calibrates``, and labels (N, ...), and flatten them to (M, C) and (M,).
+
+    16-bit logits become float32.
+    """
+    require(preds.ndim >= 2, "preds must have shape (N, C) or (N, C, ...)", tuple(preds.shape))
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
     raise_first(samples.find_faults())
     if calibrates:
@@ -152,6 +178,15 @@ def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrate
     if not len(preds):
         raise ValueError("preds must have at least one sample, but is empty.")
     return samples.wide(), samples.labels.target
+
+
+def check_row_costs(costs: Tensor, target: Tensor) -> None:
+    """Check that costs, (M, C) if wrong or (M, C, C) by true class, are finite, and do not tell the labels (M,)."""
+    require(costs.isfinite().all(), "costs must be finite", costs[~costs.isfinite()][:1].tolist())
+    if costs.ndim == 2 and costs.any() and (target != target[0]).any():
+        is_untold = costs.gather(1, target.unsqueeze(1)).any()
+        rule = "costs must be known before the true class is: of each class if it is wrong, or by true class"
+        require(is_untold, rule, "0 for the true class of every sample")
 
 
 def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:

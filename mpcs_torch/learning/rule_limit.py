@@ -15,6 +15,7 @@ from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT, check_confidence
+from mpcs_torch.functional.inputs.groups import costs_by_label
 from mpcs_torch.tables import Table, in_table
 
 SAMPLES, DECIDED = "samples", "decided"
@@ -308,14 +309,17 @@ def report_on(
     *,
     is_clustered: bool = False,
     weights: Tensor | None = None,
+    costs: Tensor | None = None,
 ) -> RuleReport:
     """Return a report on ``decisions`` (N,), int64: a class, C + a for coarse answer a, or -1 for a referral.
 
     With ``is_clustered``, error counts have no interval. ``weights`` (N,) weight the means over samples, but not the
-    error counts of classes.
+    error counts of classes. ``costs``, (N, C) or (N, C, C) as in `DecisionRule.fit`, replace those of the concern.
     """
     by_decision = decision_values(concern).to(target.device)
     _, dangerous, cost, referred = by_decision[:, target, decisions]  # -1 is the last column
+    if costs is not None:
+        cost = paid_costs(costs, target, decisions, cost)
     if weights is None:
         weights = torch.ones(len(target), dtype=torch.float64)
     weights = weights.to(cost)
@@ -332,6 +336,17 @@ def report_on(
         by_class=_errors_by_class(target, dangerous == 1, concern, is_clustered=is_clustered),
         coarse=mean((decisions >= len(concern.classes)).double()),
     )
+
+
+def paid_costs(costs: Tensor, target: Tensor, decisions: Tensor, otherwise: Tensor) -> Tensor:
+    """Return what decisions (N,) cost by the ``costs`` of rows, (N, C) if wrong or (N, C, C) by true class: (N,).
+
+    Referrals and coarse answers cost what is in ``otherwise`` (N,).
+    """
+    known = costs_by_label(costs, target).to(otherwise)
+    is_class = (decisions >= 0) & (decisions < known.shape[1])
+    paid = known.gather(1, decisions.where(is_class, 0).unsqueeze(1)).squeeze(1)
+    return torch.where(is_class, paid, otherwise)
 
 
 def _errors_by_class(

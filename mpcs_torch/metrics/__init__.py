@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mpcs_torch.metrics.concern.expected_concern import RowCost as RowCost
     from mpcs_torch.metrics.concern.mpcs import MetaPatternConcernScore as MetaPatternConcernScore
     from mpcs_torch.metrics.concern.net_benefit import NetBenefit as NetBenefit
+    from mpcs_torch.metrics.concern.risk_gap import RiskGap as RiskGap
     from mpcs_torch.metrics.detection.area import FalseAlarmAtMiss as FalseAlarmAtMiss
     from mpcs_torch.metrics.detection.area import HMeasure as HMeasure
     from mpcs_torch.metrics.detection.area import MissAtFalseAlarm as MissAtFalseAlarm
@@ -74,6 +75,7 @@ _MODULES = {
     "concern.expected_concern": ("ExpectedConcern", "MeanSeverity", "RowCost"),
     "concern.mpcs": ("MetaPatternConcernScore",),
     "concern.net_benefit": ("NetBenefit",),
+    "concern.risk_gap": ("RiskGap",),
     "detection.area": ("FalseAlarmAtMiss", "HMeasure", "MissAtFalseAlarm", "PartialAUC", "PrecisionRecallBreakEven"),
     "detection.cost": ("ActualDetectionCost", "HalfTotalErrorRate", "MinDetectionCost"),
     "detection.curve": ("DetectionCurve",),

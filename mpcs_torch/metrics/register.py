@@ -20,6 +20,7 @@ from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.concern.expected_concern import ExpectedConcern, MeanSeverity, RowCost
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
 from mpcs_torch.functional.concern.net_benefit import NetBenefit
+from mpcs_torch.functional.concern.risk_gap import RiskGap
 from mpcs_torch.functional.detection import area, cost, llr_cost
 from mpcs_torch.functional.detection.equal_error_rate import EqualErrorRate
 from mpcs_torch.functional.detection.trial_measure import TrialMeasure
@@ -182,7 +183,7 @@ class MetricEntry:
     @property
     def needs_matrix(self) -> bool:
         """Whether measuring the metric takes a (C, C) matrix, which is too large if there are many classes."""
-        return self.takes == "decisions" or self.of in (ExpectedConcern, *OF_CURVES)
+        return self.takes == "decisions" or self.of in (ExpectedConcern, RiskGap, *OF_CURVES)
 
     @property
     def accepted_settings(self) -> frozenset[str]:
@@ -433,7 +434,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
         "mpcs",
         MetaPatternConcernScore,
         computes="Meta Pattern Concern Score: mean penalty of unsure and wrong confidences, 0 is best",
-        screen=8,
+        screen=9,
         group_rank=1,
         in_group_tables=True,
         compared_as="MPCS",
@@ -461,6 +462,20 @@ ENTRIES: tuple[MetricEntry, ...] = (
         settings={"decision": "least_concern"},
         family="concern",
         undefined="constant",
+    ),
+    _probabilities(
+        "dangerous_gap",
+        RiskGap,
+        computes="dangerous errors per sample, minus their estimate by the probabilities; above 0: too hopeful",
+        family="concern",
+        screen=8,
+    ),
+    _probabilities(
+        "cost_gap",
+        RiskGap,
+        computes="mean cost of decisions, minus its estimate by the probabilities; above 0: too hopeful",
+        settings={"loss": "cost"},
+        family="concern",
     ),
     _probabilities(
         "risk_coverage_area",

@@ -18,6 +18,7 @@ from mpcs_torch.evaluation.files.predictions import NO_LABEL, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, NoRowsError, PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.tables import distinct_texts, to_text
 from mpcs_torch.evaluation.files.words import DECISION
+from mpcs_torch.functional import anytime_interval
 from mpcs_torch.functional.comparison.means import is_beyond_chance
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.io.artifacts import sealed_json, unsealed_json
@@ -25,6 +26,7 @@ from mpcs_torch.io.atomic_files import locked, replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.checkpoint_files import StateError as StateError
+from mpcs_torch.learning.rule_estimate import COST, DANGEROUS, Estimate, estimated_and_measured
 from mpcs_torch.learning.rule_limit import Limit
 from mpcs_torch.monitoring.alarm import MAX_AT_ONCE
 from mpcs_torch.monitoring.monitors import ChangeMonitor, RiskMonitor
@@ -32,6 +34,8 @@ from mpcs_torch.monitoring.monitors import ChangeMonitor, RiskMonitor
 KIND = "mpcs_torch monitor 9"
 RISK, CHANGE = "risk", "change"
 CHANCE, TIME = "chance", "time"
+ESTIMATES = ("risk", "cost")
+"""The columns with the estimated risk and the expected cost of the best class, as `mpcs decide apply` writes them."""
 MAX_STATE_BYTES = 100_000_000
 """The maximum size of a state file, which is read into memory."""
 STATES = ("loss", "samples", "past", "raised", "starts", "block")
@@ -73,6 +77,8 @@ class LogRows(NamedTuple):
     """The index of the group of each row, (N,), by column; -1 for groups that are not monitored."""
     times: Any = ()
     """The times as an arrow array of texts (N,); empty if the log has no column of times."""
+    estimated: Sequence[Tensor] = ()
+    """The risk and the expected cost of the best class, (N,) each, NaN if unknown; empty if the log has no columns."""
 
     def position(self, rows: int) -> Position:
         """Return the `Position` of a log of which the first ``rows`` rows, at least one, were read."""
@@ -94,15 +100,17 @@ def read_log(
     """
     classes, groups, least_chance = concern.classes, settings.groups, settings.least_chance
     try:
+        table = open_table(path, is_whole=False)
+        of_best = ESTIMATES if {*ESTIMATES} <= {*table.names} else ()
         predictions = Predictions(
             path,
             reading._replace(decision_column=reading.decision_column or DECISION),
             class_names=classes,
             needs_labels=False,
             texts=[*groups, TIME],
-            numbers=[CHANCE],
+            numbers=[CHANCE, *of_best],
             decisions=decision_numbers(classes, concern.answers),
-            table=open_table(path, is_whole=False),
+            table=table,
         )
     except NoRowsError:
         return None
@@ -125,7 +133,8 @@ def read_log(
         column: others.codes(column, partial(_code, {name: code for code, name in enumerate(names)}), "")
         for column, names in groups.items()
     }
-    return LogRows(numbers, decisions.squeeze(1), target, chance, codes, others.columns.get(TIME, ()))
+    estimated = [torch.from_numpy(others.numbers(name)) for name in of_best]
+    return LogRows(numbers, decisions.squeeze(1), target, chance, codes, others.columns.get(TIME, ()), estimated)
 
 
 def _code(names: Mapping[str, int], value: Any) -> int:
@@ -171,6 +180,9 @@ class Watch:
         """The names of decisions other than a referral."""
         self.counts = torch.zeros(3, len(self.decisions) + 1, dtype=torch.float64)
         """(3, D + 1): for each decision, referrals last: the rows, the labels, and the labels' sum of 1 / chance."""
+        self.sums = torch.zeros(2, 6, dtype=torch.float64)
+        """(2, 6): of dangerous errors and of costs, the rows with an estimate, and the sum of estimates; then of those
+        with a label, their number, and the sums of weights, and of weighted measured and estimated losses."""
 
     @property
     def rows(self) -> int:
@@ -206,7 +218,38 @@ class Watch:
         counted = torch.stack([torch.ones_like(inverse), is_labelled, inverse])
         self.counts.index_add_(1, rows.decisions[first:] % self.counts.shape[1], counted[:, first:])
         self.places[place] = rows.position(len(rows.numbers))
+        if rows.estimated:
+            self._add_estimates(rows, first)
         return self.alarms[before:]
+
+    def _add_estimates(self, rows: LogRows, first: int) -> None:
+        """Add the estimates of the rows from the index ``first`` on, and compare them with labels."""
+        of_best = torch.stack([*rows.estimated])[:, first:]
+        decisions, target = rows.decisions[first:], rows.target[first:]
+        estimated, measured = estimated_and_measured(self.concern, decisions, target, of_best)
+        inverse = self.settings.least_chance / self.settings.cluster_size / rows.chance[first:]
+        weight = torch.where((measured - estimated).isfinite(), inverse, 0.0)
+        of_rows = estimated.isfinite(), estimated, weight > 0, weight, weight * measured, weight * estimated
+        self.sums += torch.stack([each.double() for each in of_rows], dim=1).nansum(dim=2)
+
+    def estimates(self) -> list[Estimate]:
+        """Return the estimates of all rows, and the difference of labels from them; empty if no log has estimates.
+
+        With the confidence of the settings, each interval is right at all times, however often one looks.
+        """
+        sure, estimates = self.settings.confidence, list[Estimate]()
+        highest = (1.0, float(self.concern.costs().max()))
+        for name, scale, sums in zip((DANGEROUS, COST), highest, self.sums, strict=True):
+            rows, estimated, labelled, weight, measured, compared = sums.tolist()
+            if not rows:
+                continue
+            estimate = Estimate(name, estimated / rows, int(rows), int(labelled), sure=f"{100 * sure:g} %, at any time")
+            if labelled:
+                ends = anytime_interval(sums[4] / scale, sums[3], confidence=sure)
+                low, high = (scale * end.item() - compared / weight for end in ends)
+                estimate = estimate._replace(difference=(measured - compared) / weight, low=low, high=high)
+            estimates.append(estimate)
+        return estimates
 
     def _add_labelled(self, path: Path, rows: LogRows, part: Tensor) -> None:
         """Add the rows with the indices ``part``, all labelled, and record new alarms."""
@@ -251,6 +294,7 @@ class Watch:
             "settings": asdict(self.settings),
             "logs": self.places,
             "counts": self.counts.tolist(),
+            "sums": self.sums.tolist(),
             "monitors": {
                 kind: {name: getattr(monitor, name).tolist() for name in STATES if hasattr(monitor, name)}
                 for kind, monitor in self.monitors.items()
@@ -286,6 +330,7 @@ class Watch:
     def _restore(self, plain: Mapping[str, Any]) -> Iterator[str]:
         """Take all states from ``plain``, and yield the problem of each that is invalid."""
         yield from restored("counts", plain["counts"], self.counts)
+        yield from restored("sums", plain.get("sums", self.sums.tolist()), self.sums)
         for kind, monitor in self.monitors.items():
             saved = plain["monitors"][kind]
             for name in STATES:
@@ -313,7 +358,8 @@ def restored(name: str, value: Any, state: Tensor) -> Iterator[str]:
     if saved.shape != state.shape:
         yield f"{name} must have shape {tuple(state.shape)}, but has {tuple(saved.shape)}"
         return
-    lowest = -torch.inf if name.endswith("starts") else 0.0  # the logarithm of evidence that has not begun
+    # The logarithm of evidence that has not begun; and expected costs, which may be gains.
+    lowest = -torch.inf if name.endswith(("starts", "sums")) else 0.0
     if not ((saved >= lowest) & (saved < torch.inf)).all():
         yield f"{name} must be finite and at least {lowest:g}"
     state.copy_(saved)

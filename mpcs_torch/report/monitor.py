@@ -1,10 +1,12 @@
 """The report of the command `mpcs monitor`."""
 
+from collections.abc import Sequence
 from math import isnan
 from pathlib import Path
 
 from mpcs_torch.errors import printable
 from mpcs_torch.evaluation.outcomes import number_text
+from mpcs_torch.learning.rule_estimate import Estimate, estimate_lines
 from mpcs_torch.monitoring.watch import CHANGE, RISK, Alarm, Watch
 from mpcs_torch.plots.forest import MonitoredMean, watched_means
 from mpcs_torch.report.render import draw, part, write_page
@@ -92,8 +94,8 @@ def _watch_verdict(watch: Watch) -> str:
     )
 
 
-def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None:
-    """Write an HTML page to ``path`` with the verdict, a figure of the rates, and all tables."""
+def write_monitor_report(watch: Watch, path: Path, estimates: Sequence[Estimate] = (), *, command: str = "") -> None:
+    """Write an HTML page to ``path`` with the verdict, a figure of the rates, all tables, and the ``estimates``."""
     about = f"Each interval holds the true rate at all times with confidence {watch.settings.confidence:g}, however "
     about += f"often one looks. {assumptions(watch)}"
     titles = {
@@ -111,7 +113,7 @@ def write_monitor_report(watch: Watch, path: Path, *, command: str = "") -> None
         [risk_verdict(watch), *(alarm_sentence(alarm) for alarm in watch.alarms[1:])],  # the first is the title
         [part("facts", {"rows with a label": f"{watch.labelled} of {watch.rows}"})],
         [
-            part("section", "Rates and their limits", figure, part("notes", [about])),
+            part("section", "Rates and their limits", figure, part("notes", [about, *estimate_lines(estimates)])),
             part("section", "All values", *tables),
             part("repeated", command),
         ],

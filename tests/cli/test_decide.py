@@ -120,6 +120,9 @@ def test_labels_are_not_needed_to_apply(tmp_path: Path, concern: Path, capsys: p
     assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
     assert capsys.readouterr().out.splitlines() == [
         'new.npz: no labels; lists of scores "preds" = classes red, yellow, green, blue',
+        "Estimated from the probabilities, which is right only while they are calibrated, and is no limit:",
+        "- dangerous errors per sample: 0.3091 (of 400)",
+        "- cost per sample: 0.3445 (of 400)",
         f"wrote {out}: 400 decisions, 0 of them referrals",
     ]
 
@@ -369,3 +372,108 @@ def test_wrong_plans_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "below the limit 0.01 (with more errors, samples must be referred" in one_line(capsys.readouterr().err)
     assert run(*limit, "--expected", "0.001", "--cluster-size", "a") == 2
     assert "--cluster-size: must be numbers with commas between" in one_line(capsys.readouterr().err)
+
+
+def costed(path: Path, seed: int, columns: dict[str, list[float]]) -> Path:
+    scores, target = logits(seed)
+    header = ",".join([*NAMES, "target", *columns])
+    values = [*zip(*scores.softmax(1).T.tolist(), [NAMES[y] for y in target.tolist()], *columns.values(), strict=True)]
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in values)]) + "\n")
+    return path
+
+
+def test_columns_of_costs_reach_the_rule_and_the_values(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    costs = 9 * torch.rand(2, 400, 4, generator=generator).double() + 0.1
+    columns = [f"cost_{name}" for name in NAMES]
+    files = [
+        costed(tmp_path / f"{name}.csv", seed, dict(zip(columns, of_rows.T.tolist(), strict=True)))
+        for seed, (name, of_rows) in enumerate(zip(("dev", "new"), costs, strict=True))
+    ]
+    rule, out, options = tmp_path / "rule.pt", tmp_path / "out.csv", ("--cost-columns", ",".join(columns))
+    limit = ("--limit", "dangerous <= 20 %")
+    assert run("decide", "fit", files[0], "--concern", concern, "--out", rule, *limit, *options) == 0
+    capsys.readouterr()
+    assert run("decide", "apply", rule, files[1], "--out", out, "--json") == 2
+    assert "costs must be given if they were in the fit" in one_line(capsys.readouterr().err)
+    assert run("decide", "apply", rule, files[1], "--out", out, *options, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    scores, target = logits(0)
+    expected = DecisionRule(load_concern(concern), Limit(0.2)).fit(scores, target, costs=costs[0])
+    new, new_target = logits(1)
+    decided = expected(new, costs[1])
+    rows = list(csv.DictReader(out.read_text().splitlines()))
+    assert [row["decision"] for row in rows] == [[*NAMES, "refer"][label] for label in decided.tolist()]
+    assert [float(row["cost"]) for row in rows] == pytest.approx(expected.assess(new, costs[1]).cost.tolist(), rel=1e-4)
+    paid = costs[1].gather(1, decided.clamp(min=0).unsqueeze(1)).squeeze(1)
+    paid = torch.where((decided == new_target) | (decided < 0), 0.0, paid)
+    cost = found["estimated"][1]
+    assert cost["name"] == "cost per sample"
+    assert cost["value"] + cost["difference"] == pytest.approx(paid.mean().item(), rel=1e-4)
+    if not found["referrals"]:
+        assert found["metrics"]["mean_cost"] == pytest.approx(paid.mean().item())
+    assert any("a right decision costs 0" in note for note in found["notes"])
+
+
+def test_columns_of_costs_by_true_class_are_those_of_mpcs_score(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs = 9 * torch.rand(400, 16, generator=torch.Generator().manual_seed(0)).double()
+    columns = [f"{decided} for {true}" for true in NAMES for decided in NAMES]
+    new = costed(tmp_path / "new.csv", 1, dict(zip(columns, costs.T.tolist(), strict=True)))
+    rule, out, options = tmp_path / "rule.pt", tmp_path / "out.csv", ("--cost-columns", ",".join(columns))
+    assert run("decide", "fit", new, "--concern", concern, "--out", rule, *options) == 0
+    capsys.readouterr()
+    assert run("decide", "apply", rule, new, "--out", out, *options, "--json", "--mute", "E1") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert run("score", out, *options, "--decision-column", "decision", "--concern", concern, "--json") == 0
+    scored = json.loads(capsys.readouterr().out)
+    _, target = logits(1)
+    decided = torch.tensor([NAMES.index(row["decision"]) for row in csv.DictReader(out.read_text().splitlines())])
+    paid = costs.view(400, 4, 4)[torch.arange(400), target, decided]
+    for result in (found, scored):
+        assert result["metrics"]["mean_cost"] == pytest.approx(paid.mean().item())
+        assert result["intervals"]["mean_cost"] == pytest.approx(found["intervals"]["mean_cost"])
+    assert "costs of deciding red, yellow, green, blue, by true class: red for red" in found["read"][0]
+
+
+def test_costs_that_tell_the_label_are_refused(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = 1 - torch.nn.functional.one_hot(logits(0)[1], 4)
+    new = costed(tmp_path / "new.csv", 0, dict(zip("abcd", told.T.tolist(), strict=True)))
+    rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
+    DecisionRule(load_concern(concern), calibration=None).save(rule)
+    for verb in (
+        ("fit", new, "--concern", concern, "--out", tmp_path / "other.pt"),
+        ("apply", rule, new, "--out", out),
+    ):
+        assert run("decide", *verb, "--cost-columns", "a,b,c,d") == 2
+        message = (
+            "new.csv: costs must be known before the true class is: of each class if it is wrong, or by true class"
+        )
+        assert message in one_line(capsys.readouterr().err)
+    assert not out.exists()
+
+
+def test_the_estimate_is_compared_with_labels(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
+    assert (
+        run("decide", "fit", predictions(tmp_path / "dev.npz", 0), "--concern", concern, "--out", rule, "--logits") == 0
+    )
+    scores, target = logits(1)
+    new = write_predictions(tmp_path / "new.csv", 3 * scores, target, NAMES)
+    capsys.readouterr()
+    assert run("decide", "apply", rule, new, "--out", out, "--logits") == 0
+    printed = capsys.readouterr().out
+    assert "CALIBRATION ALARM" in printed
+    assert run("decide", "apply", rule, new, "--out", out, "--logits", "--json", "--overwrite") == 0
+    dangerous, cost = json.loads(capsys.readouterr().out)["estimated"]
+    values = json.loads(json.dumps([dangerous, cost]))
+    assert [each["labelled"] for each in values] == [400, 400]
+    assert dangerous["low"] > 0
+    assert f"dangerous errors per sample: {dangerous['value']:.4g} (of 400)" in printed

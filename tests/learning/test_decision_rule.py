@@ -375,7 +375,7 @@ def test_wrong_settings_are_named(settings: dict[str, Any], message: str) -> Non
     ("settings", "preds", "target", "message"),
     [
         ({}, torch.rand(2, 4), torch.tensor([0, 1]), "preds must have 3 classes in dimension 1, but got shape (2, 4)."),
-        ({}, torch.rand(2, 3, 2), torch.zeros(2, 2).long(), "preds must have shape (N, C), but got (2, 3, 2)."),
+        ({}, torch.rand(3), torch.zeros(2).long(), "preds must have shape (N, C) or (N, C, ...), but got (3,)."),
         ({}, torch.rand(0, 3), torch.zeros(0).long(), "preds must have at least one sample, but is empty."),
         (
             {},
@@ -432,5 +432,5 @@ def test_what_looks_wrong_is_warned_of(tmp_path: Path) -> None:
         rule.fit(FIT[0].softmax(dim=1), FIT[1])
     DecisionRule(LIGHTS, calibration=None)(NEW[0])  # it has nothing to fit
     for wrong in (NEW[0][0], NEW[0][:, :2], NEW[0][None]):
-        with pytest.raises(ValueError, match=r"preds must have shape \(N, 3\), but got \("):
+        with pytest.raises(ValueError, match=r"preds must have shape \(N, 3\) or \(N, 3, \.\.\.\), but got \("):
             rule(wrong)

@@ -11,6 +11,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.concern.dangerous import SeverityMeasure
 from mpcs_torch.functional.concern.expected_concern import ExpectedConcern
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
+from mpcs_torch.functional.concern.risk_gap import RiskGap
 from mpcs_torch.functional.measure import Measure
 from mpcs_torch.functional.probability.probability_accuracy import ProbabilityAccuracy
 from mpcs_torch.functional.quality.roc_area import RocArea
@@ -124,7 +125,7 @@ def test_a_measure_has_the_same_value_in_a_group_as_alone() -> None:
             assert isinstance(value, int) == entry.is_count
 
 
-OF_PAIRS = (SeverityMeasure, ExpectedConcern)
+OF_PAIRS = (SeverityMeasure, ExpectedConcern, RiskGap)
 
 
 @pytest.mark.parametrize("classes", [1000, 50_257])

@@ -12,10 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
-from mpcs_torch.learning import Limit
+from mpcs_torch.functional import anytime_interval
+from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.monitoring.watch import CHANGE, RISK, LogRows, Settings, StateError, Watch, names_of_groups, read_log
 
 CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
@@ -334,3 +336,69 @@ def test_alarms_are_in_the_order_of_rows_whatever_is_read_at_once(
     monkeypatch.setattr("mpcs_torch.monitoring.watch.MAX_AT_ONCE", 70)
     monkeypatch.setattr("mpcs_torch.monitoring.alarm.MAX_AT_ONCE", 30)
     assert go_on(Watch(settings, CONCERN), log).alarms == whole
+
+
+def estimated_rows(number: int, *, seed: int, heat: float = 1.0) -> list[list[str]]:
+    """Rows of a rule's decisions with their risks and costs, which are right if ``heat`` is 1."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn(number, 2, generator=generator)
+    label = torch.multinomial(logits.softmax(1), 1, generator=generator).squeeze(1)
+    is_known = torch.rand(number, generator=generator) < 0.5
+    rule = DecisionRule(CONCERN, calibration=None)
+    assessed = rule.assess(heat * logits)
+    names = [*CONCERN.classes, "refer"]
+    return [
+        [names[decision], f"{risk:.6g}", f"{cost:.6g}", names[true] if known else ""]
+        for decision, risk, cost, true, known in zip(
+            *(values.tolist() for values in (*assessed[:1], *assessed[2:4], label, is_known)), strict=True
+        )
+    ]
+
+
+ESTIMATED = ["decision", "risk", "cost", "target"]
+
+
+def test_estimates_are_means_of_the_logged_risks_and_costs(tmp_path: Path) -> None:
+    content = estimated_rows(600, seed=0)
+    path = write(tmp_path / "log.csv", content[:250], ESTIMATED)
+    watch = go_on(Watch(Settings("0" * 64, ["any <= 0.5"]), CONCERN), path)
+    write(path, content, ESTIMATED)
+    watch = go_on(watch, path, state=tmp_path / "state.json")
+    price = float(CONCERN.costs()[0, -1])
+    rows = [(one, float(risk), float(cost), label) for one, risk, cost, label in content]
+    risks = [0.0 if one == "refer" else risk for one, risk, _, _ in rows]
+    costs = [price if one == "refer" else cost for one, _, cost, _ in rows]
+    known = [place for place, row in enumerate(rows) if row[3]]
+    names = list(CONCERN.classes)
+    dangerous, cost = watch.estimates()
+    assert dangerous.value == pytest.approx(sum(risks) / 600)
+    assert cost.value == pytest.approx(sum(costs) / 600)
+    assert dangerous.labelled == cost.labelled == len(known)
+    wrong = [
+        rows[place][0] != "refer"
+        and bool(CONCERN.dangerous_pairs()[names.index(rows[place][3]), names.index(rows[place][0])])
+        for place in known
+    ]
+    assert dangerous.difference == pytest.approx((sum(wrong) - sum(risks[place] for place in known)) / len(known))
+    low, high = anytime_interval(torch.tensor(sum(wrong)), torch.tensor(len(known)))
+    estimated = sum(risks[place] for place in known) / len(known)
+    assert (dangerous.low, dangerous.high) == pytest.approx((low.item() - estimated, high.item() - estimated))
+    assert dangerous.sure == "95 %, at any time"
+    without = write(tmp_path / "other.csv", [[row[0], row[3]] for row in content], ["decision", "target"])
+    assert go_on(Watch(Settings("0" * 64, ["any <= 0.5"]), CONCERN), without).estimates() == []
+
+
+def test_a_broken_calibration_raises_an_alarm_and_a_sound_one_does_not(tmp_path: Path) -> None:
+    """Of 40 logs, read ten times each, at most one of a calibrated rule ever has an alarm; all others have one."""
+    ever = {1.0: 0, 3.0: 0}
+    for heat in ever:
+        for seed in range(20):
+            watch, path, alarms = Watch(Settings("0" * 64, ["any <= 0.5"]), CONCERN), tmp_path / f"{heat}{seed}.csv", 0
+            content = estimated_rows(2000, seed=seed, heat=heat)
+            for end in range(200, 2001, 200):
+                write(path, content[:end], ESTIMATED)
+                watch.read(path, ReadOptions(), str)
+                alarms += any(estimate.is_alarm for estimate in watch.estimates())
+            ever[heat] += alarms > 0
+    assert ever[1.0] <= 1
+    assert ever[3.0] == 20

@@ -78,6 +78,16 @@ def overconfidence(probs: list[list[float]], target: list[int]) -> float:
     return confidence - right / len(probs)
 
 
+def risk_gap(probs: list[list[float]], target: list[int], losses: list[list[float]]) -> float:
+    """Subtract the mean conditional risk of the most probable class from its mean loss (Duda, Hart, Stork, 2.2)."""
+    gaps = []
+    for row, label in zip(probs, target, strict=True):
+        decided = row.index(max(row))
+        estimated = sum(p * losses[c][decided] for c, p in enumerate(row))
+        gaps.append(losses[label][decided] - estimated)
+    return _mean(gaps)
+
+
 def brier_score(probs: list[list[float]], target: list[int]) -> float:
     """Compute the mean over samples of the sum over classes of squared differences (Brier 1950)."""
     return _mean([sum((p - (c == y)) ** 2 for c, p in enumerate(row)) for row, y in zip(probs, target, strict=True)])

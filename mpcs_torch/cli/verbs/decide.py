@@ -9,7 +9,7 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.app import group_of_commands
-from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, print_scores, row_counter
+from mpcs_torch.cli.console import COMMAND_LINE, note, print_result, print_scores, row_counter, show
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.tables import Table
 
@@ -20,7 +20,9 @@ decide = group_of_commands("Decide for the class of the minimum expected cost, o
 
 
 @decide.command()
-@options.shared(*options.OF_CLASSES, "cluster", "weight", *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
+@options.shared(
+    *options.OF_CLASSES, "cluster", "weight", "cost_columns", *options.OF_UNITS, "overwrite", "mute", "json", "quiet"
+)
 def fit(
     validation: options.Validation,
     concern: Annotated[Path, options.concern_option("what errors and referrals cost")],
@@ -39,6 +41,10 @@ def fit(
     With --cluster, a limit is on the rate over all samples of new clusters. One of WHAT per cluster is on the mean of
     the rates of clusters. If only some rows of each cluster were kept, give --weight (size by number kept), or a limit
     of samples per cluster. For the decision about a whole patient, give --unit.
+
+    --cost-columns names what deciding for each class costs in each row if it is wrong, such as an amount of money, in
+    place of the costs of the concern; or, with C x C columns, true class by true class, what each decision costs. Costs
+    must be known before the true class is. Give the same columns to `decide apply`.
 
     Args:
         out: The file of the rule to write.
@@ -65,7 +71,7 @@ def fit(
 
 
 @decide.command()
-@options.shared(*options.OF_CLASSES, "cluster", *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
+@options.shared(*options.OF_CLASSES, "cluster", "cost_columns", *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
 def apply(
     rule: Annotated[Path, options.file_argument("RULE")],
     predictions: Annotated[Path, options.file_argument("PREDICTIONS")],
@@ -79,6 +85,9 @@ def apply(
 
     If the file has labels, also evaluate the decisions, as `mpcs score` does for the file of decisions.
 
+    The rate of dangerous errors and the cost of all rows are estimated from the probabilities, also without labels.
+    This is right only while probabilities are calibrated. With labels, the difference is shown with its interval.
+
     Args:
         rule: File of `decide fit`.
         predictions: Predictions; labels are not needed.
@@ -86,6 +95,7 @@ def apply(
     """
     from mpcs_torch.evaluation.decision_files import apply_rule, open_to_decide
     from mpcs_torch.learning import DecisionRule
+    from mpcs_torch.learning.rule_estimate import estimate_lines
 
     loaded = DecisionRule.load(rule)
     opened = open_to_decide(loaded, predictions, reading)
@@ -93,10 +103,13 @@ def apply(
         decided = apply_rule(loaded, opened, out, advance)
     note(*filter(None, [decided.units]))
     plain: dict[str, object] = {"decisions": decided.decisions, "referrals": decided.referrals}
+    plain["estimated"] = [estimate._asdict() for estimate in decided.estimates]
+    lines = "\n".join(estimate_lines(decided.estimates))
     if decided.result is None:
-        print_result(plain)
+        print_result(plain, lines)
     else:
         print_scores(decided.result.muted(*COMMAND_LINE.mute), beside=plain)
+        show(lines)
     note(f"wrote {out}: {decided.decisions} decisions, {decided.referrals} of them referrals")
 
 

@@ -41,11 +41,12 @@ def monitor(
     """Read what was added to logs, and raise an alarm if a limit is exceeded.
 
     You may run it as often as you like: more runs do not cause more false alarms. A row has a decision, as
-    `decide apply` writes it, and a label where it is known. Two columns are optional: `time`, and `chance`, the
-    probability with which the row was chosen to be labelled. A limit by site needs a column `site`. The exit status is
-    1 if the state has an alarm that is not acknowledged. Otherwise, it is 3 if some decision has too few or too many
-    labels to represent its rows, or if no label counts for one of the limits. The first run with a state fixes its
-    settings.
+    `decide apply` writes it, and a label where it is known. Other columns are optional: `time`; `chance`, the
+    probability with which the row was chosen to be labelled; and `risk` and `cost`, as `decide apply` writes them,
+    which estimate the rate of dangerous errors and the cost of all rows. A limit by site needs a column `site`. The
+    exit status is 1 if the state has an alarm that is not acknowledged. Otherwise, it is 3 if some decision has too few
+    or too many labels to represent its rows, or if no label counts for one of the limits. The first run with a state
+    fixes its settings.
 
     Args:
         rule: File of `decide fit`.
@@ -64,6 +65,7 @@ def monitor(
     """
     from mpcs_torch.io.atomic_files import holds
     from mpcs_torch.learning import DecisionRule
+    from mpcs_torch.learning.rule_estimate import estimate_lines
     from mpcs_torch.monitoring.watch import StateError, Watch, watch_logs
     from mpcs_torch.report import monitor as page
 
@@ -91,14 +93,19 @@ def monitor(
     before = list[int]()
     with row_counter("read", logs) as advance:
         watch, raised = watch_logs(state, logs, begin, reading, print_reading, advance)
+    estimates = watch.estimates()
+    if loaded.has_row_costs:  # labels alone do not tell what such decisions cost
+        estimates = estimates[:1]
     if html is not None:
-        page.write_monitor_report(watch, html, command=str(COMMAND_LINE))
+        page.write_monitor_report(watch, html, estimates, command=str(COMMAND_LINE))
     tables = {kind: page.monitor_table(watch, kind) for kind in watch.monitors}
     plain = {"rows": watch.rows, "labelled": watch.labelled, "alarms": [alarm._asdict() for alarm in watch.alarms]}
     plain |= {"acknowledged": [alarm._asdict() for alarm in watch.acknowledged]}
     plain |= {kind: table.records() for kind, table in tables.items()} | {"cautions": watch.cautions()}
     news = f"{watch.rows - before[0]} new rows, {watch.labelled - before[1]} of them with a label."
-    print_result(plain, page.risk_verdict(watch), *tables.values(), f"{news}\n{page.assumptions(watch)}")
+    plain["estimated"] = [estimate._asdict() for estimate in estimates]
+    lines = filter(None, ["\n".join(estimate_lines(estimates))])
+    print_result(plain, page.risk_verdict(watch), *tables.values(), *lines, f"{news}\n{page.assumptions(watch)}")
     for alarm in raised:
         say(f"mpcs: new: {page.alarm_sentence(alarm)}", err=True)
     if html is not None:

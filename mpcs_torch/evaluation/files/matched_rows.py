@@ -9,13 +9,13 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
-from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, naming_file
+from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, ReadOptions, naming_file
 from mpcs_torch.evaluation.files.tables import ReadColumns, RowIds, to_text
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
-from mpcs_torch.functional.inputs.groups import MAX_REPEATED, ROW_RULES, Groups
+from mpcs_torch.functional.inputs.groups import MAX_REPEATED, ROW_RULES, Groups, row_costs
 
 MAX_VALUES = 10_000_000
 """The maximum total number of probabilities of all models: 40 MB in memory, and 54 MB in an HTML page."""
@@ -49,7 +49,9 @@ class MatchedRows:
         self._row_ids = None if self._identifier is None else self._row_names(first)
         self._weights = _row_numbers(read.others, "weight", [reading.weight])
         self._frequencies = _row_numbers(read.others, "frequency", [reading.frequency])
-        self._costs = _row_numbers(read.others, "cost", reading.cost_columns)
+        costs = costs_of_rows(read.others, reading, len(first.class_names))
+        with naming_file(first.path):
+            self._costs = None if costs is None else row_costs(costs, self._target, len(first.class_names))
         self._check_numbers(read.others)
         self._ids = self._independent_ids(len(read.target))
 
@@ -89,10 +91,7 @@ class MatchedRows:
         return torch.arange(rows)
 
     def _check_numbers(self, read: ReadColumns) -> None:
-        reading, classes = self._first.reading, len(self._first.class_names)
-        if self._costs is not None and self._costs.shape[1] != classes:
-            problem = f"must have a cost for each of the {classes} classes, but has {self._costs.shape[1]}"
-            raise read.error(problem, 0, reading.cost_columns[0])
+        reading = self._first.reading
         if self._frequencies is not None and self._frequencies.double().sum() > MAX_REPEATED:
             problem = f"frequencies must sum to at most {MAX_REPEATED}, but sum to more"
             raise read.error(problem, 0, reading.frequency)
@@ -162,6 +161,17 @@ def _row_numbers(read: ReadColumns, kind: str, names: Sequence[str | None]) -> T
     if kind == "cost":
         return numbers
     return numbers.squeeze(1).long() if kind == "frequency" else numbers.squeeze(1)
+
+
+def costs_of_rows(read: ReadColumns, reading: ReadOptions, classes: int) -> Tensor | None:
+    """Read the costs of each decision, (N, C), or those by true class, (N, C, C); None if no columns have them."""
+    costs = _row_numbers(read, "cost", reading.cost_columns)
+    if costs is None or costs.shape[1] == classes:
+        return costs
+    if costs.shape[1] != classes**2:
+        problem = f"must have a cost for each of the {classes} classes, but has {costs.shape[1]}"
+        raise read.error(problem, 0, reading.cost_columns[0])
+    return costs.reshape(-1, classes, classes)
 
 
 class HeldRows(NamedTuple):

@@ -213,6 +213,8 @@ class Predictions:
         columns, classes = self.reading.cost_columns, self.class_names
         if len(columns) < len(classes):
             return f"{span(classes)}: lists {listed(columns)}"
+        if len(columns) > len(classes):
+            return f"{span(classes)}, by true class: {listed(columns, len(columns))}"
         return listed([f"{label}: {column}" for label, column in zip(classes, columns, strict=True)])
 
     def rows(self) -> PredictedRows:
@@ -244,7 +246,7 @@ class Predictions:
         if self.roles.form != "decisions" and not fewest <= count <= MAX_CLASSES:
             rule = f"must have scores of {fewest} to {MAX_CLASSES} classes"
             raise PredictionsError(self.path, f"{rule}, but has {count}: {listed(self.roles.classes)}")
-        if len(self.reading.cost_columns) not in (0, 1, count):
+        if len(self.reading.cost_columns) not in (0, 1, count, count**2):
             rule = f"--cost-columns must name a column for each class, {listed(self.roles.classes)}"
             raise PredictionsError(self.path, f"{rule}, but names {listed(self.reading.cost_columns)}")
         if self.reading.from_logits and count == 1:

@@ -144,7 +144,8 @@ def least_risk(rows: Tensor, concern: Tensor) -> Tensor:
     rows = rows.to(compute_dtype(rows))
     costs = without_diagonal(concern)
     costs.div_(costs.amax().clamp(min=torch.finfo(costs.dtype).tiny))  # to avoid overflow; in place on a copy
-    return cheapest(rows, costs).first(costs.shape[1])
+    with torch.autocast(rows.device.type, enabled=False):  # decisions must not depend on the caller's autocast
+        return ranked_choices(rows @ costs.to(rows), rows).first(costs.shape[1])
 
 
 class Choices(NamedTuple):
@@ -160,18 +161,10 @@ class Choices(NamedTuple):
         return torch.where(self.is_worth[..., 0], self.answers[..., 0], columns - 1)
 
 
-def cheapest(rows: Tensor, costs: Tensor) -> Choices:
-    """Rank the answers for each sample by their expected cost, given class probabilities ``rows`` (..., C).
-
-    ``costs`` (C, C), or (C, C + A + 1) with A coarse answers and a referral, must be at most 1, and 0 on the diagonal.
-    """
-    with torch.autocast(rows.device.type, enabled=False):  # decisions must not depend on the caller's autocast
-        return ranked_choices(rows @ costs.to(rows), rows)
-
-
 def ranked_choices(expected: Tensor, rows: Tensor) -> Choices:
     """Rank the answers by their ``expected`` costs (..., K), given the class probabilities ``rows`` (..., C).
 
+    K is C or, with A coarse answers and a referral, C + A + 1. Costs must be at least 0, and small enough to be added.
     Costs that differ only by rounding are tied, so that a decision does not depend on the batch size. In a tie, the
     more probable class comes first, then coarse answers (groups of classes), then the referral.
     """

@@ -1,6 +1,6 @@
 """Arguments with a value for each row of data: group and cluster names, weights, frequencies and costs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import isnan
 from typing import Any, NamedTuple
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.errors import require
-from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
 
 
 class Groups(NamedTuple):
@@ -59,9 +59,45 @@ def row_frequencies(values: Any, number: int) -> Tensor:
     return counts.long()
 
 
-def row_costs(values: Any, number: int, classes: int) -> Tensor:
-    """Validate the cost of each of C decisions for each of ``number`` rows: float64 (N, C) on the CPU."""
-    return _row_values("costs", "cost", values, (number, classes)).double()
+def row_costs(values: Any, target: Tensor, classes: int) -> Tensor:
+    """Validate the cost of each of C decisions for each row with a label in ``target``: float64 (N, C) on the CPU.
+
+    From costs by true class, (N, C, C), those of the labels are taken.
+    """
+    if as_tensor(values, "costs").ndim < 3:
+        return _row_values("costs", "cost", values, (len(target), classes)).double()
+    if target.ndim > 1:
+        raise ValueError("costs must be (N, C) where labels are soft, not (N, C, C): no label says which are meant.")
+    return costs_by_label(_row_values("costs", "cost", values, (len(target), classes, classes)).double(), target)
+
+
+def costs_by_label(costs: Tensor, target: Tensor) -> Tensor:
+    """Return what each decision costs, (M, K), if the true classes are ``target`` (M,).
+
+    ``costs`` are of each class if it is wrong, (M, C), so that a right decision costs 0; or by true class, (M, C, K).
+    """
+    label = target.unsqueeze(1)
+    if costs.ndim == 2:
+        return costs.scatter(1, label, 0.0)
+    return costs.take_along_dim(label.unsqueeze(2), dim=1).squeeze(1)
+
+
+def flat_costs(costs: Any, shape: Sequence[int]) -> Tensor:
+    """Check the shape of ``costs`` for scores of ``shape`` (N, C, ...) or (C,), and flatten them to M rows.
+
+    Costs of each decision have the shape of the scores: (M, C). Costs by true class have one dimension more, (N, C, C,
+    ...): (M, C, C).
+    """
+    costs = as_tensor(costs, "costs").detach()
+    place = min(1, len(shape) - 1)
+    classes = shape[place]
+    shapes = [(*shape,), (*shape[:place], classes, *shape[place:])]
+    rule = f"costs must have shape {shapes[0]} or, by true class, {shapes[1]}"
+    require(tuple(costs.shape) in shapes, rule, tuple(costs.shape))
+    if costs.ndim == len(shape):
+        return by_class(costs, classes)
+    last: Tensor = costs.movedim((place, place + 1), (-2, -1))
+    return last.reshape(-1, classes, classes)
 
 
 def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Tensor:
@@ -73,7 +109,7 @@ def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Te
     bad = (~is_valid(tensor)).nonzero().tolist()
     if bad:
         place = tuple(bad[0])
-        where = f"row {place[0]} (from 0)" if len(place) == 1 else f"row {place[0]}, decision {place[1]}"
+        where = f"row {place[0]} (from 0)" if len(place) == 1 else f"row {place[0]}, decision {place[-1]}"
         raise ValueError(f"{name} must each be {rule}, but that of {where} is {tensor[place]:g}.")
     return tensor
 

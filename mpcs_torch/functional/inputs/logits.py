@@ -119,7 +119,7 @@ def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_we
         require(target.shape == logits.shape, rule, tuple(target.shape))
         require(ignore_index < 0, "ignore_index must be below 0 where the target holds shares", ignore_index)
         flat_target = by_class(target, classes).to(dtype)
-        _check_values("target must hold finite shares >= 0 of each class", flat_target, torch.finfo(dtype).max)
+        check_values("target must hold finite shares >= 0 of each class", flat_target, torch.finfo(dtype).max)
     else:
         check_target(target, shape)
         flat_target = target.reshape(-1).long()
@@ -140,14 +140,14 @@ def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
     """Check on the CPU that int64 labels are classes or ``ignore_index``; on an accelerator, check nothing."""
     counted = torch.where(target == ignore_index, 0, target)
     rule = f"target must hold class indices from 0 to {classes - 1}, or ignore_index ({ignore_index})"
-    _check_values(rule, counted, classes - 1)
+    check_values(rule, counted, classes - 1)
 
 
-def _check_values(rule: str, values: Tensor, highest_allowed: float) -> None:
-    """Check on the CPU that ``values`` are in [0, ``highest_allowed``]; on an accelerator, check nothing."""
+def check_values(rule: str, values: Tensor, highest_allowed: float, lowest_allowed: float = 0.0) -> None:
+    """Check on the CPU that ``values`` are in the allowed range; on an accelerator, check nothing."""
     if not values.is_cpu or torch.compiler.is_compiling():
         return
-    bad = outside(values, 0, highest_allowed)
+    bad = outside(values, lowest_allowed, highest_allowed)
     try:
         is_valid = not bad.any()
     except RuntimeError:  # inside vmap, values cannot be read
@@ -161,7 +161,7 @@ def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
     sample_weight = as_tensor(sample_weight, "sample_weight")
     check_weight_shape(sample_weight, shape)
     values = sample_weight if sample_weight.is_floating_point() else sample_weight.double()
-    _check_values(WEIGHT_RULE, values, torch.finfo(values.dtype).max)
+    check_values(WEIGHT_RULE, values, torch.finfo(values.dtype).max)
     return sample_weight
 
 

@@ -16,14 +16,15 @@ from mpcs_torch.metrics import (
     NetBenefit,
     RiskAtCoverage,
     RiskCoverageArea,
+    RiskGap,
     RowCost,
     SelectiveAccuracy,
     SoftKLDivergence,
 )
 from mpcs_torch.metrics.base import SumMetric
-from tests.metrics.batches import CERTAIN, CLASSES, HARD, flat, random_batch
+from tests.metrics.batches import CERTAIN, CLASSES, HARD, WIDE, flat, random_batch
 from tests.metrics.case import Batch, MetricCase
-from tests.oracles import algorithm_1
+from tests.oracles import algorithm_1, naive
 
 CONCERN = ConcernSpec(CLASSES, releases=[[0, 1], [2, 3, 1]], factor=0.25)
 
@@ -66,6 +67,11 @@ COSTED = replace(
     ignoring={},
     ignored=(torch.zeros(2, CLASSES), torch.ones(2, CLASSES), torch.zeros(2)),
 )
+
+
+def risk_gap_oracle(batch: Batch) -> dict[str, float]:
+    dangerous = CONCERN.dangerous_pairs().double().tolist()
+    return {"": naive.risk_gap(batch[0].softmax(1).tolist(), batch[1].tolist(), dangerous)}
 
 
 def row_cost_oracle(batch: Batch) -> dict[str, float]:
@@ -228,6 +234,14 @@ CONCERN_CASES: dict[type[SumMetric], MetricCase] = {
         oracle=risk_at_coverage_oracle,
         given_core=lambda logits, target: estimated_risks(flat(logits, target), CONCERN.dangerous_pairs()),
         fed=HARD,
+    ),
+    RiskGap: MetricCase(
+        make=lambda **settings: RiskGap(CLASSES, concern=CONCERN, **settings),
+        higher_is_better=None,
+        make_other=lambda: RiskGap(CLASSES, concern=CONCERN, loss="cost"),
+        agreeing_batch=CERTAIN,
+        oracle=risk_gap_oracle,
+        fed=WIDE,
     ),
     RowCost: MetricCase(
         make=lambda **settings: RowCost(CLASSES, **settings),

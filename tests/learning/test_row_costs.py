@@ -1,0 +1,248 @@
+"""Costs of each row in losses and decision rules: values by NumPy, the concern as the default, and bad input."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, one_hot
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.learning import ConcernLoss, DecisionRule, Limit, SoftmaxMarginLoss
+
+GENERATOR = torch.Generator().manual_seed(0)
+ROWS, CLASSES = 40, 3
+LOGITS = 2 * torch.randn(ROWS, CLASSES, generator=GENERATOR).double()
+TARGET = torch.randint(CLASSES, (ROWS,), generator=GENERATOR)
+SHARES = torch.rand(ROWS, CLASSES, generator=GENERATOR).double().softmax(1)
+IF_WRONG = 5 * torch.rand(ROWS, CLASSES, generator=GENERATOR).double()
+BY_CLASS = 5 * torch.rand(ROWS, CLASSES, CLASSES, generator=GENERATOR).double() - 1
+CONCERN = ConcernSpec(["a", "b", "c"], weights=[[0, 1, 4], [2, 0, 1], [9, 3, 0]])
+LOSSES = {"concern": ConcernLoss, "margin": SoftmaxMarginLoss}
+
+
+def matrices(costs: Tensor) -> np.ndarray:
+    """Return what each decision costs beyond the right one, (N, C, C)."""
+    plain = costs.numpy()
+    if plain.ndim == 2:
+        return np.stack([np.where(np.arange(CLASSES) == true, 0, plain) for true in range(CLASSES)], axis=1)
+    right = np.einsum("nii->ni", plain)[:, :, None]
+    return np.maximum(plain - right, 0)
+
+
+def by_hand(name: str, costs: Tensor, shares: np.ndarray) -> np.ndarray:
+    """Return the losses (N,) by the equations of the classes' docstrings, for true classes with ``shares`` (N, C)."""
+    of_rows, logits = matrices(costs), LOGITS.numpy()
+    if name == "margin":
+        raised = logits + 2 * np.einsum("ni,nij->nj", shares, of_rows)
+        return np.log(np.exp(raised).sum(1)) - (shares * raised).sum(1)
+    probs = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    total = of_rows.sum(2, keepdims=True)
+    penalties = np.divide(of_rows, total, out=np.zeros_like(of_rows), where=total > 0)
+    wrong = np.einsum("ni,nij->nj", shares, penalties) * -np.log1p(-probs)
+    return 0.7 * -(shares * np.log(probs)).sum(1) + 0.3 * wrong.sum(1)
+
+
+def loss_of(name: str, **settings: Any) -> Any:
+    if name == "margin":
+        return SoftmaxMarginLoss(CONCERN, margin=2, reduction="none", **settings)
+    return ConcernLoss(CONCERN, concern_share=0.3, reduction="none", **settings)
+
+
+@pytest.mark.parametrize("costs", [IF_WRONG, BY_CLASS], ids=["if wrong", "by true class"])
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_follow_their_equations(name: str, costs: Tensor) -> None:
+    ours = loss_of(name)(LOGITS, TARGET, costs=costs)
+    assert ours.tolist() == pytest.approx(by_hand(name, costs, one_hot(TARGET).numpy()))
+    soft = loss_of(name)(LOGITS, SHARES, costs=costs)
+    assert soft.tolist() == pytest.approx(by_hand(name, costs, SHARES.numpy()))
+
+
+def test_smoothed_labels_of_the_concern_loss_are_shares() -> None:
+    smooth = 0.8 * one_hot(TARGET).double() + 0.2 / CLASSES
+    ours = loss_of("concern", label_smoothing=0.2)(LOGITS, TARGET, costs=IF_WRONG)
+    assert ours.tolist() == pytest.approx(by_hand("concern", IF_WRONG, smooth.numpy()))
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_the_costs_of_the_concern_change_nothing(name: str) -> None:
+    costs = CONCERN.costs().expand(ROWS, CLASSES, CLASSES)
+    loss = loss_of(name)
+    assert loss(LOGITS, TARGET, costs=costs).tolist() == pytest.approx(loss(LOGITS, TARGET).tolist(), rel=1e-6)
+    assert loss(LOGITS, SHARES, costs=costs).tolist() == pytest.approx(loss(LOGITS, SHARES).tolist(), rel=1e-6)
+    ours = loss(LOGITS, TARGET, costs=CONCERN.costs()[TARGET])
+    assert ours.tolist() == pytest.approx(loss(LOGITS, TARGET).tolist(), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_pixels_and_single_samples_have_costs_of_their_shape(name: str) -> None:
+    loss, image = loss_of(name), (2, CLASSES, 4, 5)
+    logits, target = LOGITS.view(2, 4, 5, CLASSES).movedim(-1, 1), TARGET.view(2, 4, 5)
+    costs, full = IF_WRONG.view(2, 4, 5, CLASSES).movedim(-1, 1), BY_CLASS.view(2, 4, 5, CLASSES, CLASSES)
+    assert costs.shape == image
+    assert loss(logits, target, costs=costs).flatten().tolist() == loss(LOGITS, TARGET, costs=IF_WRONG).tolist()
+    of_pixels = loss(logits, target, costs=full.movedim((-2, -1), (1, 2)))
+    assert of_pixels.flatten().tolist() == loss(LOGITS, TARGET, costs=BY_CLASS).tolist()
+    for given in (IF_WRONG, BY_CLASS):
+        alone = loss(LOGITS[3], TARGET[3], costs=given[3])
+        assert alone.item() == pytest.approx(loss(LOGITS, TARGET, costs=given)[3].item())
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_rows_without_costs_have_cross_entropy_alone(name: str) -> None:
+    ours = loss_of(name)(LOGITS, TARGET, costs=torch.zeros(ROWS, CLASSES))
+    plain = cross_entropy(LOGITS, TARGET, reduction="none") * (1 if name == "margin" else 0.7)
+    assert ours.tolist() == pytest.approx(plain.tolist())
+
+
+@pytest.mark.parametrize("name", LOSSES)
+@pytest.mark.parametrize(
+    ("costs", "message"),
+    [
+        (IF_WRONG[:, :2], "costs must have shape (40, 3) or, by true class, (40, 3, 3), but got (40, 2)."),
+        (IF_WRONG[:7], "but got (7, 3)."),
+        (IF_WRONG / 0, "costs must be finite, but got inf."),
+    ],
+)
+def test_losses_refuse_other_costs(name: str, costs: Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        loss_of(name)(LOGITS, TARGET, costs=costs)
+
+
+# Decisions
+
+
+def rule_of(concern: ConcernSpec = CONCERN, **settings: Any) -> DecisionRule:
+    return DecisionRule(concern, **{"calibration": None, **settings})
+
+
+def expected(costs: Tensor) -> np.ndarray:
+    """Return the expected costs (N, C) of decisions, whose costs are ``costs`` (N, C) if wrong, or by true class."""
+    probs = LOGITS.softmax(1).numpy()
+    if costs.ndim == 2:
+        return (1 - probs) * costs.numpy()
+    return np.einsum("ni,nij->nj", probs, costs.numpy())
+
+
+@pytest.mark.parametrize("costs", [IF_WRONG, BY_CLASS, 1e6 * IF_WRONG], ids=["if wrong", "by true class", "large"])
+def test_a_rule_decides_for_the_lowest_expected_cost_of_each_row(costs: Tensor) -> None:
+    assessed = rule_of().assess(LOGITS, costs)
+    by_numpy = expected(costs)
+    assert assessed.decision.tolist() == by_numpy.argmin(1).tolist()
+    assert assessed.cost.tolist() == pytest.approx(by_numpy.min(1).tolist(), rel=1e-4)
+    assert (assessed.decision != rule_of()(LOGITS)).any()
+
+
+def test_a_rare_dear_error_is_not_lost_by_rounding() -> None:
+    logits, costs = torch.tensor([[0.0, -25.0]]), torch.tensor([[1e13, 1.0]])  # 1 - p is 1.4e-11, and p rounds to 1
+    rule = DecisionRule(ConcernSpec(2), calibration=None)
+    assert rule(logits, costs).item() == 1
+    assert rule(logits, costs.clamp(max=1e9)).item() == 0
+
+
+def test_the_costs_of_the_concern_change_no_decision() -> None:
+    concern = ConcernSpec(["a", "b", "c"], weights=CONCERN.weights, answers={"a or b": 0.2}, refer=0.6)
+    costs = concern.costs()
+    same = rule_of(concern).assess(LOGITS)
+    assert len(set(same.decision.tolist())) == 5
+    assessed = rule_of(concern).assess(LOGITS, costs[:, :3].expand(ROWS, 3, 3))
+    assert assessed.decision.tolist() == same.decision.tolist()
+    assert assessed.cost.tolist() == pytest.approx(same.cost.tolist(), rel=1e-5)
+    assert assessed.risk.tolist() == same.risk.tolist()
+
+
+def test_a_row_is_referred_if_that_costs_less_than_its_cheapest_class() -> None:
+    concern = ConcernSpec(["a", "b", "c"], refer=1)
+    assessed = rule_of(concern).assess(LOGITS, IF_WRONG)
+    cheapest = expected(IF_WRONG).min(1)
+    assert (assessed.decision == -1).tolist() == (cheapest > 1).tolist()
+    assert 0 < (assessed.decision == -1).sum() < ROWS
+    assert assessed.cost.tolist() == pytest.approx(cheapest.tolist(), rel=1e-4)
+
+
+def test_gains_shift_no_decision() -> None:
+    shifted = rule_of()(LOGITS, BY_CLASS - 100 * torch.rand(ROWS, CLASSES, 1, generator=GENERATOR))
+    assert shifted.tolist() == rule_of()(LOGITS, BY_CLASS).tolist()
+
+
+def test_a_row_with_an_unknown_cost_is_referred() -> None:
+    costs = IF_WRONG.clone()
+    costs[4, 2] = torch.nan
+    assessed = rule_of().assess(LOGITS, costs)
+    assert (assessed.decision == -1).nonzero().flatten().tolist() == [4]
+    assert assessed.reason[4] == 2
+
+
+def drawn(samples: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    target = torch.randint(2, (samples,), generator=generator)
+    logits = 1.5 * torch.eye(2)[target] + torch.randn(samples, 2, generator=generator)
+    return logits, target, torch.rand(samples, 2, generator=generator).exp() ** 3
+
+
+CREDIT = ConcernSpec(["repays", "defaults"], dangerous=[["defaults", "repays"]])
+
+
+def test_limits_hold_for_decisions_by_costs_of_rows() -> None:
+    """Of 200 fits, at most 5 % exceed the limit, up to two standard errors; the report has what decisions cost."""
+    new = drawn(20_000, seed=10**6)
+    above = list[bool]()
+    for seed in range(200):
+        logits, target, costs = drawn(400, seed)
+        rule = DecisionRule(CREDIT, Limit(0.05)).fit(logits, target, costs=costs)
+        decisions = rule(new[0], new[2])
+        above.append(((decisions == 0) & (new[1] == 1)).double().mean().item() > 0.05)
+    assert sum(above) <= 200 * 0.05 + 2 * (200 * 0.05 * 0.95) ** 0.5
+    assert rule.report is not None
+    logits, target, costs = drawn(400, seed=3)
+    free = DecisionRule(CREDIT, calibration=None).fit(logits, target, costs=costs)
+    decided = free(logits, costs)
+    paid = np.where(decided == target, 0, costs.numpy()[np.arange(400), decided])
+    assert free.report is not None
+    assert free.report.cost == pytest.approx(paid.mean())
+    full = torch.stack([costs * torch.tensor([0.0, 1]), costs * torch.tensor([1.0, 0])], dim=1)
+    same = DecisionRule(CREDIT, calibration=None).fit(logits, target, costs=full)
+    assert same.report is not None
+    assert same.report.cost == pytest.approx(free.report.cost)
+
+
+def test_a_rule_with_limits_decides_as_it_was_fitted(tmp_path: Any) -> None:
+    logits, target, costs = drawn(400, seed=0)
+    rule = DecisionRule(CREDIT, Limit(0.05)).fit(logits, target, costs=costs)
+    rule.save(tmp_path / "rule.pt")
+    loaded = DecisionRule.load(tmp_path / "rule.pt")
+    assert torch.equal(loaded(logits, costs), rule(logits, costs))
+    plain = DecisionRule(CREDIT, Limit(0.05)).fit(logits, target)
+    calls: list[Callable[[], Any]] = [lambda: loaded(logits), lambda: plain(logits, costs)]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"costs must be given if they were in the fit, .* got (none|some)"):
+            call()
+    rule.fit(logits, target)
+    assert not rule.has_row_costs
+
+
+@pytest.mark.parametrize(
+    ("limits", "costs", "message"),
+    [
+        ([], torch.rand(400, 3), "costs must have shape (400, 2) or, by true class, (400, 2, 2), but got"),
+        ([], torch.full((400, 2), torch.inf), "costs must be finite, but got [inf]."),
+        (
+            [Limit(0.1, "cost", confidence=None)],
+            torch.rand(400, 2),
+            "limits must not be on costs where each sample has costs of its own, whose highest is not known, but got "
+            "cost <= 0.1 of samples in expectation.",
+        ),
+        (
+            [],
+            1 - one_hot(drawn(400, 0)[1]).double(),
+            "costs must be known before the true class is: of each class if it is wrong, or by true class, but got 0",
+        ),
+    ],
+)
+def test_a_fit_refuses_costs(limits: list[Limit], costs: Tensor, message: str) -> None:
+    logits, target, _ = drawn(400, 0)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        DecisionRule(CREDIT, limits).fit(logits, target, costs=costs)

@@ -1,0 +1,129 @@
+"""Estimates before labels: values by NumPy, intervals by simulation, alarms, and bad input."""
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch import ConcernSpec, evaluate
+from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
+from mpcs_torch.learning.rule_estimate import estimate_lines
+
+NAMES = ["benign", "unclear", "malignant"]
+CONCERN = ConcernSpec(NAMES, weights=[[0, 1, 1], [1, 0, 1], [20, 2, 0]], dangerous=[["malignant", "benign"]], refer=0.6)
+DANGEROUS, COSTS = CONCERN.dangerous_pairs().double().numpy(), CONCERN.costs().numpy()
+
+
+def drawn(samples: int, seed: int, *, heat: float = 1.0) -> tuple[Tensor, Tensor]:
+    """Return logits and labels; the probabilities of the logits are calibrated if ``heat`` is 1."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 2 * torch.randn(samples, 3, generator=generator).double()
+    return heat * logits, torch.multinomial(logits.softmax(1), 1, generator=generator).squeeze(1)
+
+
+def assessed(logits: Tensor, concern: ConcernSpec = CONCERN, costs: Tensor | None = None) -> Any:
+    return DecisionRule(concern, calibration=None).assess(logits, costs)
+
+
+def test_values_are_means_of_the_risks_and_costs_of_decisions() -> None:
+    logits, target = drawn(500, 0)
+    target[::3] = -100
+    of_rows = assessed(logits)
+    probs, decided, is_known = logits.softmax(1).numpy(), of_rows.decision.numpy(), (target >= 0).numpy()
+    assert set(decided.tolist()) == {-1, 0, 1, 2}
+    padded = np.pad(DANGEROUS, ((0, 0), (0, 1)))
+    for estimate, losses in zip(estimate_decisions(of_rows, CONCERN, target), (padded, COSTS), strict=True):
+        expected = (probs @ losses)[np.arange(500), decided]
+        measured = losses[target.clamp(min=0), decided]
+        assert estimate.value == pytest.approx(expected.mean(), rel=1e-5)
+        assert (estimate.samples, estimate.labelled) == (500, int(is_known.sum()))
+        assert estimate.difference == pytest.approx((measured - expected)[is_known].mean(), abs=1e-5)
+        assert estimate.low < estimate.difference < estimate.high
+    unlabelled = estimate_decisions(of_rows, CONCERN)
+    assert [each.labelled for each in unlabelled] == [0, 0]
+    assert str(unlabelled[0]) == f"dangerous errors per sample: {unlabelled[0].value:.4g} (of 500)"
+
+
+def test_costs_of_rows_are_those_that_are_paid() -> None:
+    logits, target = drawn(400, 0)
+    costs = 5 * torch.rand(400, 3).double()
+    plain = ConcernSpec(NAMES)
+    of_rows = assessed(logits, plain, costs)
+    _, cost = estimate_decisions(of_rows, plain, target, costs=costs)
+    decided = of_rows.decision.numpy()
+    expected = (costs.numpy() * (1 - logits.softmax(1).numpy()))[np.arange(400), decided]
+    paid = np.where(decided == target.numpy(), 0, costs.numpy()[np.arange(400), decided])
+    assert cost.value == pytest.approx(expected.mean(), rel=1e-5)
+    assert cost.difference == pytest.approx((paid - expected).mean(), abs=1e-5)
+
+
+def test_estimates_of_coarse_answers_are_left_out() -> None:
+    coarse = ConcernSpec(NAMES, weights=CONCERN.weights, dangerous=20, refer=0.6, answers={"benign or unclear": 0.3})
+    logits, target = drawn(500, 0)
+    of_rows = assessed(logits, coarse)
+    estimate, _ = estimate_decisions(of_rows, coarse, target)
+    assert 0 < (of_rows.decision == 3).sum() < 500
+    assert estimate.samples == estimate.labelled == (of_rows.decision != 3).sum()
+
+
+def test_images_are_clusters() -> None:
+    logits, target = drawn(640, 0)
+    pixels = logits.view(40, 4, 4, 3).movedim(-1, 1)
+    estimates = estimate_decisions(assessed(pixels), CONCERN, target.view(40, 4, 4))
+    image = torch.arange(40).repeat_interleave(16)
+    assert estimates == estimate_decisions(assessed(logits), CONCERN, target, clusters=image)
+    alone = estimate_decisions(assessed(logits), CONCERN, target)
+    assert estimates[0].difference == pytest.approx(alone[0].difference)
+    assert estimates[0].low < alone[0].low
+
+
+@pytest.mark.parametrize("kind", ["calibrated", "too hot"])
+def test_intervals_contain_the_true_difference(kind: str) -> None:
+    """200 draws of 500 labels: of calibrated probabilities, the true difference is 0; of others, by many labels."""
+    heat = 1.0 if kind == "calibrated" else 2.0
+    many = estimate_decisions(assessed(drawn(400_000, 10**6, heat=heat)[0]), CONCERN, drawn(400_000, 10**6)[1])
+    true = [0.0, 0.0] if kind == "calibrated" else [each.difference for each in many]
+    held, alarms = np.zeros(2), np.zeros(2)
+    for seed in range(200):
+        estimates = estimate_decisions(assessed(drawn(500, seed, heat=heat)[0]), CONCERN, drawn(500, seed)[1])
+        held += [each.low <= value <= each.high for each, value in zip(estimates, true, strict=True)]
+        alarms += [each.is_alarm for each in estimates]
+    assert (held / 200 >= 0.93).all()
+    if kind == "calibrated":
+        assert (alarms / 200 <= 0.07).all()
+    else:
+        assert alarms[1] / 200 > 0.7
+
+
+def test_the_gaps_of_evaluate_are_those_of_most_probable_classes() -> None:
+    logits, target = drawn(500, 0, heat=2)
+    probs = logits.softmax(1)
+    found = evaluate(probs, target, concern=CONCERN)
+    decided = probs.numpy().argmax(1)
+    for name, losses in (("dangerous_gap", DANGEROUS), ("cost_gap", COSTS[:, :3])):
+        gaps = losses[target, decided] - (probs.numpy() @ losses)[np.arange(500), decided]
+        assert found.value(name) == pytest.approx(gaps.mean())
+        low, high = found.interval(name) or (1, 0)
+        assert low < gaps.mean() < high
+    assert "dangerous_gap" in found.table(found.names_shown).markdown()
+    assert "dangerous_gap" not in evaluate(probs, target).first.values
+
+
+def test_lines_say_when_estimates_are_right_and_what_an_alarm_means() -> None:
+    sure = Estimate("cost per sample", 0.5, 900, 800, 0.25, 0.1, 0.4)
+    assert estimate_lines([sure]) == [
+        "Estimated from the probabilities, which is right only while they are calibrated, and is no limit:",
+        "- cost per sample: 0.5 (of 900); measured minus estimated: +0.25 (95 %: 0.1 to 0.4; 800 labels). "
+        "CALIBRATION ALARM: do not rely on this estimate",
+    ]
+    assert "ALARM" not in str(sure._replace(low=-0.1))
+    assert sure._replace(low=-0.4, high=-0.1).is_alarm
+    assert estimate_lines([]) == []
+
+
+def test_labels_of_another_shape_are_refused() -> None:
+    with pytest.raises(ValueError, match=re.escape("target must have shape (9,), but got (3, 3).")):
+        estimate_decisions(assessed(drawn(9, 0)[0]), CONCERN, drawn(9, 0)[1].view(3, 3))
