@@ -6,6 +6,8 @@ from mpcs_torch.functional.comparison.confidence_intervals import JackknifeInter
 from mpcs_torch.functional.comparison.confidence_intervals import bounded_mean_interval as bounded_mean_interval
 from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson as clopper_pearson
 from mpcs_torch.functional.comparison.confidence_intervals import jackknife_interval as jackknife_interval
+from mpcs_torch.functional.comparison.means import AuditedMean as AuditedMean
+from mpcs_torch.functional.comparison.means import audited_mean as audited_mean
 from mpcs_torch.functional.comparison.sequential import AnytimeInterval as AnytimeInterval
 from mpcs_torch.functional.comparison.sequential import anytime_evidence as anytime_evidence
 from mpcs_torch.functional.comparison.sequential import anytime_interval as anytime_interval

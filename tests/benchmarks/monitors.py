@@ -26,7 +26,7 @@ from scipy.stats import binom
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.functional import anytime_interval, labels_to_alarm
+from mpcs_torch.functional import anytime_interval, audited_mean, labels_to_alarm
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.monitoring import ChangeMonitor, RiskMonitor
 from mpcs_torch.tables import Table
@@ -106,8 +106,18 @@ def days(random: np.random.Generator, correlation: float) -> Tensor:
     return torch.from_numpy((random.random(20_000) < rates).astype(np.int64))
 
 
+def audit_of(wrong: Tensor, labelled: np.ndarray, chance: float, risk: np.ndarray, **more: np.ndarray) -> str:
+    """Return whether an audit holds the mean, or is refused."""
+    given = wrong.double().where(torch.from_numpy(labelled), torch.nan), torch.from_numpy(risk)
+    try:
+        _, low, high = audited_mean(*given, torch.full(wrong.shape, chance), **more)  # type: ignore[arg-type]
+    except ValueError:
+        return "refused"
+    return "holds" if low <= wrong.double().mean() <= high else "misses"
+
+
 def advice(random: np.random.Generator) -> dict[str, str]:
-    """Draw what breaks the assumptions of monitors; return whether there is an alarm."""
+    """Draw what breaks the assumptions of monitors and audits; return alarms, and what audits say."""
 
     def alarms(stream: Tensor, limit: float, chance: np.ndarray | None = None, **more: float) -> str:
         given = {} if chance is None else {"chance": torch.from_numpy(chance)}
@@ -131,15 +141,27 @@ def advice(random: np.random.Generator) -> dict[str, str]:
     order = arrival.argsort()
     found["labels as they come, those of errors sooner"] = alarms(wrong[order[arrival[order] < 4000]], 0.02)
     found["the same, in the order of samples after 3000"] = alarms(wrong[:1000], 0.02)
-    wrong = days(random, 0.01)
+    wrong, of_days = days(random, 0.01), np.arange(200).repeat(100)
     for size in (1, 2, 100):
         found[f"days of a scanner, correlation 0.01, cluster_size={size}"] = alarms(wrong, 0.05, cluster_size=size)
+    wrong, labelled, flat = days(random, 0.05), (random.random(200) < 0.2).repeat(100), np.full(20_000, 0.05)
+    found["audit of whole days"] = audit_of(wrong, labelled, 0.2, flat)
+    found["audit of whole days, clusters=day"] = audit_of(wrong, labelled, 0.2, flat, clusters=of_days)
+    risk = random.beta(0.3, 5, 10_000)
+    wrong = torch.from_numpy((random.random(10_000) < risk).astype(np.int64))
+    audited, complaints = random.random(10_000) < 0.1, (wrong.numpy() > 0) & (random.random(10_000) < 0.3)
+    found["audit"] = audit_of(wrong, audited, 0.1, risk)
+    found["audit with complaints of 30 % of the errors"] = audit_of(wrong, audited | complaints, 0.1, risk)
     return found
 
 
 def shares(found: list[dict[str, str]]) -> Table:
-    """Return for each design the share of repetitions with an alarm."""
-    rows = [[name, f"alarms {[each[name] for each in found].count('True') / len(found):.1%}"] for name in found[0]]
+    """Return for each design the share of repetitions with an alarm, or what audits do."""
+    rows = []
+    for name in found[0]:
+        values = [each[name] for each in found]
+        parts = [f"{word} {values.count(word) / len(values):.1%}" for word in ("holds", "refused") if word in values]
+        rows.append([name, ", ".join(parts) or f"alarms {values.count('True') / len(values):.1%}"])
     return Table(["design", f"of {len(found)} repetitions"], rows)
 
 

@@ -1,4 +1,4 @@
-"""Means and their intervals, over independent samples or clusters of samples."""
+"""Means and their intervals, over independent samples or clusters of samples, also if only some have labels."""
 
 from collections.abc import Sequence
 from math import log
@@ -7,10 +7,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.comparison.confidence_intervals import (
     bounded_mean_bound,
+    bounded_mean_interval,
     clopper_pearson,
 )
+from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.inputs.groups import group_codes
 
 CELLS = 128
 """The number of bins in which values are merged, because `bounded_mean_interval` is slow for many values."""
@@ -59,21 +63,13 @@ def error_mean(errors: int, trials: int, weight: float = 1.0) -> Mean:
 
 def estimate_mean(values: Tensor, possible: Interval, clusters: Tensor | None) -> Mean:
     """Return the mean of ``values`` (n,) in the range ``possible``; ``clusters`` (n,) are their cluster numbers."""
-    if clusters is not None:
-        sizes = clusters.bincount().double()
-        sums = clusters.bincount(values)[sizes > 0]
-        sizes = sizes[sizes > 0]
-        largest = sizes.max().item()
-        return mean_of_clusters(sums, sizes, [(largest * end, largest) for end in possible])
-    low, high = possible
-    scale = CELLS / (high - low) if high > low else 0.0
-    cell = ((values - low) * scale).round().long()
-    counts = cell.bincount().double()
-    sums = cell.bincount(values)
-    occurs = counts > 0
-    distinct = torch.cat([sums[occurs] / counts[occurs], values.new_tensor(possible)])
-    is_rate = bool(((values == low) | (values == high)).all())
-    return Mean(distinct, torch.cat([counts[occurs], counts.new_zeros(2)]), torch.ones_like(distinct), is_rate)
+    if clusters is None:
+        return _mean_of_trials(values, possible)
+    sizes = clusters.bincount().double()
+    sums = clusters.bincount(values)[sizes > 0]
+    sizes = sizes[sizes > 0]
+    largest = sizes.max().item()
+    return mean_of_clusters(sums, sizes, [(largest * end, largest) for end in possible])
 
 
 def mean_of_clusters(sums: Tensor, per: Tensor, ends: Sequence[tuple[float, float]]) -> Mean:
@@ -84,6 +80,18 @@ def mean_of_clusters(sums: Tensor, per: Tensor, ends: Sequence[tuple[float, floa
     pairs, counts = distinct_pairs(torch.stack([sums, per], dim=1), torch.ones_like(sums))
     values, per = torch.cat([pairs, pairs.new_tensor(ends)]).unbind(1)
     return Mean(values, torch.cat([counts, counts.new_zeros(2)]), per, is_rate=False)
+
+
+def _mean_of_trials(values: Tensor, possible: Interval, cells: int = CELLS) -> Mean:
+    low, high = possible
+    scale = cells / (high - low) if high > low else 0.0
+    cell = ((values - low) * scale).round().long()
+    counts = cell.bincount().double()
+    sums = cell.bincount(values)
+    occurs = counts > 0
+    distinct = torch.cat([sums[occurs] / counts[occurs], values.new_tensor(possible)])
+    is_rate = bool(((values == low) | (values == high)).all())
+    return Mean(distinct, torch.cat([counts[occurs], counts.new_zeros(2)]), torch.ones_like(distinct), is_rate)
 
 
 def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
@@ -110,6 +118,19 @@ def distinct_pairs(pairs: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
     return summed / merged.unsqueeze(1), merged
 
 
+BINS = 2048
+"""The number of bins of equal width; the values in a bin are replaced by their mean."""
+
+
+class AuditedMean(NamedTuple):
+    """A mean loss and its confidence interval, estimated from the labels of a random subset of samples."""
+
+    value: float
+    low: float
+    """The lower end of the interval."""
+    high: float
+
+
 def is_beyond_chance(deviation: float, variance: float, largest: float) -> bool:
     """Return whether ``deviation``, a sum of independent terms with mean 0, is too far from 0 to be chance.
 
@@ -121,3 +142,97 @@ def is_beyond_chance(deviation: float, variance: float, largest: float) -> bool:
     rarity = log(2 / 1e-4)  # valid labels are refused with probability 1e-4 at most
     offset = largest * rarity / 3
     return bool(abs(deviation) > offset + (offset**2 + 2 * variance * rarity) ** 0.5)
+
+
+def audited_mean(
+    loss: Tensor,
+    predicted: Tensor,
+    chance: Tensor,
+    *,
+    clusters: Sequence[object] | Tensor | None = None,
+    confidence: float = CONFIDENCE,
+) -> AuditedMean:
+    r"""Estimate the mean loss of all samples from predictions for all samples and labels of a random subset.
+
+    .. math:: \frac{1}{N} \sum_i \frac{l_i}{a_i} x_i - \lambda f_i \left( \frac{l_i}{a_i} - 1 \right)
+
+    Here :math:`l_i` is 1 if sample i is labelled, else 0, and :math:`\lambda` minimizes the variance. The estimate is
+    unbiased for any predictions; better predictions give a shorter interval. The interval, by `bounded_mean_interval`,
+    allows for errors among unlabelled samples, so it is wide if few of the seemingly easy samples are labelled. It is
+    valid if samples or clusters are independent, and the data are evaluated only once. For repeated evaluations as
+    labels arrive, use `mpcs_torch.monitoring.RiskMonitor`.
+
+    Samples must be chosen for labelling at random, with the probabilities ``chance``. Labels from complaints must be
+    left out, because only errors cause complaints.
+
+    Args:
+        loss: x, ``(N,)``, from 0 to 1: an error (0 or 1), or a cost divided by the highest cost. NaN without a label.
+        predicted: f, ``(N,)``, from 0 to 1: predicted losses, e.g. the estimated risk of a `DecisionRule`.
+        chance: a, ``(N,)``: the probability that each sample was selected for labelling, in (0, 1].
+        clusters: ``(N,)`` the name of each sample's cluster. Samples whose errors or selection depend on each other,
+            such as those of one patient, must be in one cluster. Default: all samples are independent.
+        confidence: The probability that the interval contains the mean.
+
+    Raises:
+        ValueError: If an argument breaks its rule, or if there are implausibly many or few labels for ``chance``,
+            overall or among samples with a high predicted loss.
+
+    References:
+        Angelopoulos, Duchi, Zrnic: PPI++: Efficient Prediction-Powered Inference, arXiv 2311.01453, 2023, Eq. 4.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> risk = torch.rand(20_000, generator=generator) ** 4
+        >>> wrong = (torch.rand(20_000, generator=generator) < risk).double()
+        >>> labelled = torch.rand(20_000, generator=generator) < 0.1
+        >>> audit = audited_mean(wrong.where(labelled, torch.nan), risk, torch.full((20_000,), 0.1))
+        >>> print(f"{wrong.mean():.3f}: {audit.value:.3f} [{audit.low:.3f}, {audit.high:.3f}]")
+        0.198: 0.192 [0.178, 0.205]
+    """
+    loss = torch.as_tensor(loss).double().cpu()
+    predicted = torch.as_tensor(predicted).double().cpu()
+    chance = torch.as_tensor(chance).double().cpu()
+    shapes = tuple(loss.shape), tuple(predicted.shape), tuple(chance.shape)
+    is_alike = loss.ndim == 1 and loss.shape == predicted.shape == chance.shape and len(loss)
+    require(is_alike, "loss, predicted and chance must have the same shape (N,), N at least 1", shapes)
+    known = ~loss.isnan()
+    _check_samples("loss", ~known | ((loss >= 0) & (loss <= 1)), "from 0 to 1, or NaN without a label")
+    _check_samples("loss", known | (chance < 1), "known where the chance is 1")
+    _check_samples("predicted", (predicted >= 0) & (predicted <= 1), "from 0 to 1")
+    _check_samples("chance", (chance > 0) & (chance <= 1), "above 0 and at most 1")
+    codes = torch.arange(len(loss)) if clusters is None else group_codes("clusters", clusters, len(loss)).codes
+    sizes = codes.bincount()
+    surplus = known.double() - chance
+    expected = f"{int(known.sum())} are known in all, where {chance.sum():.6g} are expected"
+    _check_choice("labels", codes.bincount(surplus), expected)
+    _check_choice("labels of a high predicted loss", codes.bincount(surplus * predicted), expected)
+    weight = torch.where(known, 1 / chance, 0.0)
+    weighted = weight * loss.nan_to_num(0.0)
+    control = predicted * (weight - 1)
+    spread = control - control.mean()
+    share = ((spread @ weighted) / (spread @ spread)).clamp(0, 1) if spread.any() else torch.zeros(()).double()
+    rows = weighted - share * control
+    lowest = (share * predicted.max()).neg() * (1 / chance - 1).max()
+    highest = (1 / chance).max()
+    if clusters is None:
+        values, counts, per, _ = _mean_of_trials(rows, (lowest.item(), highest.item()), BINS)
+    else:
+        extremes = torch.stack([lowest, highest]) * sizes.max()  # which need not occur
+        values = torch.cat([codes.bincount(rows), extremes])
+        per = torch.cat([sizes, sizes.max().repeat(2)])
+        counts = torch.cat([torch.ones_like(sizes), sizes.new_zeros(2)])
+    return AuditedMean(rows.mean().item(), *bounded_mean_interval(values, counts, per=per, confidence=confidence))
+
+
+def _check_samples(name: str, is_valid: Tensor, rule: str) -> None:
+    if not is_valid.all():
+        raise ValueError(f"{name} must be {rule}, but is not for sample {int((~is_valid).int().argmax())}.")
+
+
+def _check_choice(name: str, surplus: Tensor, expected: str) -> None:
+    """Check that ``surplus``, the labels of each cluster minus those expected, is 0 up to chance."""
+    if is_beyond_chance(surplus.sum().item(), surplus.square().sum().item(), surplus.abs().max().item()):
+        rule = "chance must be the probability with which each sample was chosen, whatever its error"
+        why = "labels of complaints must be left out, and samples that are chosen together need clusters"
+        excess = f"there are too {'many' if surplus.sum() > 0 else 'few'} {name}"
+        raise ValueError(f"{rule}, but {excess}: {expected}; {why}.")

@@ -1,0 +1,140 @@
+"""Audits: unbiased whatever is predicted, shorter with good predictions, and honest where little was seen."""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional import AuditedMean, audited_mean, clopper_pearson
+
+SAMPLES, REPETITIONS = 1500, 60
+
+
+@cache
+def audits(*, is_good: bool) -> tuple[list[AuditedMean], float]:
+    """Audit samples of which risky ones are labelled more often; return the audits and the true mean."""
+    random, found = np.random.default_rng(0), []
+    for _ in range(REPETITIONS):
+        risk = random.random(SAMPLES) ** 3
+        wrong = random.random(SAMPLES) < risk
+        chance = np.where(risk > 0.5, 0.5, 0.1)
+        loss = np.where(random.random(SAMPLES) < chance, wrong, np.nan)
+        predicted = risk if is_good else random.random(SAMPLES)
+        found.append(audited_mean(*map(torch.from_numpy, (loss, predicted, chance))))
+    return found, 0.25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_good", [True, False])
+def test_intervals_hold_whatever_is_predicted(is_good: bool) -> None:
+    found, mean = audits(is_good=is_good)
+    values = np.array([audit.value for audit in found])
+    assert values.mean() == pytest.approx(mean, abs=3 * values.std() / REPETITIONS**0.5)
+    assert np.mean([audit.low <= mean <= audit.high for audit in found]) >= 0.93
+
+
+def test_good_predictions_shorten_the_interval() -> None:
+    good, poor = (
+        np.mean([audit.high - audit.low for audit in audits(is_good=is_good)[0]]) for is_good in (True, False)
+    )
+    assert good < 0.97 * poor
+
+
+def test_all_labelled_is_the_mean() -> None:
+    loss = torch.arange(50.0) / 50
+    assert audited_mean(loss, torch.zeros(50), torch.ones(50)).value == pytest.approx(0.49)
+    assert audited_mean(loss, loss, torch.ones(50)).value == pytest.approx(0.49)
+    value, low, high = audited_mean(torch.tensor([1.0] * 3 + [0.0] * 27), torch.rand(30), torch.ones(30))
+    assert (value, low, high) == pytest.approx((0.1, *clopper_pearson(3, 30)), abs=2e-3)
+
+
+def hard_and_easy(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """One row in ten is hard and always labelled; of the others one in fifty is."""
+    hard = random.random(1000) < 0.1
+    rate, chance = np.where(hard, 0.2, 0.01), np.where(hard, 1, 0.02)
+    return (random.random(1000) < rate).astype(float), rate, chance, 0.029
+
+
+def rare_and_dear(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    return random.choice([0, 0.01, 1], 1000, p=[0.949, 0.05, 0.001]), np.zeros(1000), np.full(1000, 0.5), 0.0015
+
+
+def nearly_always(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    return (random.random(100) < 0.97).astype(float), np.full(100, 0.5), np.ones(100), 0.97
+
+
+@pytest.mark.parametrize("draw", [hard_and_easy, rare_and_dear, nearly_always])
+def test_intervals_hold_where_the_audit_may_have_missed_what_matters(draw: Callable[..., Any]) -> None:
+    random, held = np.random.default_rng(1), []
+    for _ in range(100):
+        loss, predicted, chance, mean = draw(random)
+        known = np.where(random.random(len(loss)) < chance, loss, np.nan)
+        audit = audited_mean(*map(torch.from_numpy, (known, predicted, chance)))
+        held.append(audit.low <= mean <= audit.high)
+    assert np.mean(held) >= 0.95
+
+
+def days(random: np.random.Generator, share: float) -> tuple[Tensor, Tensor, Tensor]:
+    """Draw errors of 200 days with 50 images each, whose rates differ, days, and which days are audited."""
+    rates = random.beta(1, 19, 200)
+    errors = (random.random((200, 50)) < rates[:, None]).ravel().astype(float)
+    of_days = np.repeat(np.arange(200), 50)
+    return torch.from_numpy(errors), torch.from_numpy(of_days), torch.from_numpy(random.random(200) < share)[of_days]
+
+
+def test_an_audit_of_whole_days_is_one_of_clusters() -> None:
+    random, refused, held, widths = np.random.default_rng(2), 0, [], []
+    for _ in range(60):
+        errors, of_days, known = days(random, 0.3)
+        given = errors.where(known, torch.nan), torch.full((10_000,), 0.05), torch.full((10_000,), 0.3)
+        low, high = audited_mean(*given, clusters=of_days)[1:]
+        held.append(low <= errors.mean() <= high)
+        widths.append(high - low)
+        try:
+            audited_mean(*given)
+        except ValueError as error:
+            refused += "samples that are chosen together need clusters" in str(error)
+    assert np.mean(held) >= 0.95
+    assert np.mean(widths) < 0.12
+    assert refused >= 20
+
+
+def test_clusters_of_one_sample_are_independent_samples() -> None:
+    random = np.random.default_rng(3)
+    known = torch.from_numpy(np.where(random.random(300) < 0.5, (random.random(300) < 0.1).astype(float), np.nan))
+    given = known, torch.full((300,), 0.1), torch.full((300,), 0.5)
+    assert audited_mean(*given, clusters=range(300)) == pytest.approx(audited_mean(*given), abs=2e-3)
+
+
+def test_labels_of_complaints_are_refused_and_those_of_an_audit_are_not() -> None:
+    random, refused = np.random.default_rng(4), {False: 0, True: 0}
+    for complains in [False, True] * 60:
+        risk = random.beta(0.3, 5, 5000)
+        wrong = random.random(5000) < risk
+        labelled = (random.random(5000) < 0.1) | (complains & wrong & (random.random(5000) < 0.4))
+        given = np.where(labelled, wrong, np.nan), risk, np.full(5000, 0.1)
+        try:
+            audited_mean(*map(torch.from_numpy, given))
+        except ValueError as error:
+            refused[complains] += "labels of complaints must be left out" in str(error)
+    assert refused[False] == 0
+    assert refused[True] >= 55
+
+
+def test_wrong_arguments_are_refused() -> None:
+    half, unknown = torch.full((3,), 0.5), torch.full((3,), torch.nan)
+    for arguments, message in (
+        ((half, half[:2], half), "must have the same shape"),
+        ((half, half, 0 * half), "chance must be above 0 and at most 1, but is not for sample 0"),
+        ((half, unknown, half), "predicted must be from 0 to 1"),
+        ((4 * half, half, half), "loss must be from 0 to 1, or NaN"),
+        ((unknown, half, 2 * half), "loss must be known where the chance is 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            audited_mean(*arguments)
+    with pytest.raises(ValueError, match="confidence must be"):
+        audited_mean(half, half, half, confidence=1.0)
