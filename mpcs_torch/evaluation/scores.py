@@ -289,11 +289,10 @@ class GroupScores(NamedTuple):
         names = [shown(name, 40) for name in self.may_be_worst()]
         if not names:
             return []
-        sure = f"With {CONFIDENCE_TEXT} confidence, the worst is {names[0]}"
-        if names[1:]:
-            more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-            sure = f"{sure} or one of {len(names) - 1} others: {', '.join(names[1:MAX_NAMED])}{more}"
-        return [f"{names[0]} has the worst {self.ranked_by}, but was chosen for it. {sure}."]
+        listed = ", ".join(names[:MAX_NAMED]) + (f" and {len(names) - MAX_NAMED} more" if names[MAX_NAMED:] else "")
+        worst = listed if len(names) == 1 else f"one of {len(names)} groups: {listed}"
+        start = f"{names[0]} has the worst {self.ranked_by}, but was chosen for it."
+        return [f"{start} With {CONFIDENCE_TEXT} confidence, the worst is {worst}."]
 
     def summaries(self) -> dict[str, dict[str, float]]:
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.

@@ -58,7 +58,15 @@ def test_json_holds_everything(files: list[Path], capsys: pytest.CaptureFixture[
     assert {*north["intervals"], *north["without_interval"]} == {*north["metrics"]}
     assert north["intervals"]["mpcs"] != model["intervals"]["mpcs"]
     assert "The worst of many groups" in told["notes"][-1]
-    assert set(told["groups"][0]) == {"model", "column", "groups", "worst", "mean of groups", "spread"}
+    assert set(told["groups"][0]) == {
+        "model",
+        "column",
+        "groups",
+        "worst",
+        "mean of groups",
+        "spread",
+        "may_be_worst",
+    }
     assert told["groups"][0]["worst"]["calibration_slope"] is None  # neither high nor low slopes are better
 
 
@@ -66,7 +74,7 @@ def test_the_report_shows_each_model(files: list[Path], tmp_path: Path) -> None:
     page = tmp_path / "r.html"
     assert grouped(files, "--html", page) == 0
     text = page.read_text()
-    figures = 8  # confusion matrix and reliability of each, referral, and a chart of sites
+    figures = 9  # confusion matrix and reliability of each, referral, decision curves, and a chart of sites
     assert text.count("data:image/svg+xml") == figures
     assert "Scores of A, B, C" in text
     assert "<h1>By rate of dangerous errors" in text

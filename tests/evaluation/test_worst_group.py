@@ -238,11 +238,11 @@ def test_groups_that_may_be_the_worst_are_those_whose_difference_may_be_zero(met
 
 def test_the_sentence_says_how_sure_the_worst_group_is() -> None:
     few, one, every = (groups_of(wrong) for wrong in ([30, 5, 22, 18, 12, 0], [60, 5, 5], [12, 10, 11]))
-    start = "0 has the worst misclassification_rate, but was chosen for it. With 95 % confidence, the worst is 0"
-    assert few.about_worst() == [f"{start} or one of 2 others: 2, 3."]
-    assert one.about_worst() == [f"{start}."]
-    assert every.about_worst() == [f"{start} or one of 2 others: 2, 1."]
-    assert groups_of([10] * 8).about_worst() == [f"{start} or one of 7 others: 1, 2, 3, 4 and 3 more."]
+    start = "0 has the worst misclassification_rate, but was chosen for it. With 95 % confidence, the worst is "
+    assert few.about_worst() == [f"{start}one of 3 groups: 0, 2, 3."]
+    assert one.about_worst() == [f"{start}0."]
+    assert every.about_worst() == [f"{start}one of 3 groups: 0, 2, 1."]
+    assert groups_of([10] * 8).about_worst() == [f"{start}one of 8 groups: 0, 1, 2, 3, 4 and 3 more."]
     assert groups_of([10]).about_worst() == []
 
 
