@@ -41,7 +41,6 @@ INDEPENDENT = (
 )
 POSITIONS = "samples"
 """The name of the clusters if samples have several positions, such as the pixels of an image."""
-ABOUT_POSITIONS = "Each position of a sample, such as a pixel of an image, is a row; each sample is a cluster of rows."
 MANY_GROUPS = 500
 """The maximum number of groups of a column without a note that they are many."""
 ABOUT_MANY_GROUPS = (
@@ -146,6 +145,8 @@ class Evaluation:
         """The sums of each model, for each way in which rows are clustered: one, or three for crossed clusters."""
         self._columns = dict[str, dict[str, int]]()
         """For each column of groups: the code of each group, by name of the group."""
+        self.default_cluster = POSITIONS if has_positions else None
+        """The name of the clusters of rows for which none are given; None if such rows are independent."""
         self._cluster: str | None = None
         self._crossed: Sequence[str] = ()
         """The names of both columns of crossed clusters; empty if clusters are not crossed."""
@@ -180,7 +181,7 @@ class Evaluation:
         if isinstance(clusters, Mapping):
             raise ValueError("clusters must be (N,) names: two columns are for `evaluate`, which has all rows.")
         rows = self._checked_rows(preds, target, groups, clusters, weights, costs, frequencies)
-        self._add_all(rows, self.cluster_of(clusters))
+        self._add_all(rows, self.default_cluster if clusters is None else "clusters")
 
     def _checked_rows(
         self, preds: Any, target: Any, groups: Any, clusters: Any, weights: Any, costs: Any, frequencies: Any
@@ -230,12 +231,6 @@ class Evaluation:
         of_samples = Rows(ids, ids, ids, codes, weights, None, frequencies)
         spread = of_samples.at(torch.arange(number).repeat_interleave(positions))
         return {name: spread._replace(probs=pair[0], target=pair[1], costs=costs) for name, pair in checked.items()}
-
-    def cluster_of(self, clusters: object) -> str | None:
-        """Return the name of the column of clusters, `POSITIONS` without ``clusters``; None for independent rows."""
-        if clusters is not None:
-            return "clusters"
-        return POSITIONS if self.chosen.has_positions else None
 
     def _add_all(self, rows: Mapping[str, Rows], cluster: str | None, crossed: Sequence[str] = ()) -> None:
         if cluster is None:
@@ -372,8 +367,6 @@ class Evaluation:
                 notes.append(ABOUT_MANY_GROUPS.format(quoted(column), len(known)))
         if self._intervals or self._crossed:
             notes.append(self._about_units())
-        if self._cluster == POSITIONS:
-            notes.append(ABOUT_POSITIONS)
         if self.chosen.is_soft and self._is_default:
             notes.append(SHARES if self.chosen.has_shares else DEGREES)
         if self.chosen.is_weighted:

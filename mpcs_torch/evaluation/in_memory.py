@@ -143,7 +143,7 @@ def evaluate(
         of_classes = class_weights(repeated, prevalence, evaluation.class_names)
         rows = {name: each.weighted_by(of_classes) for name, each in rows.items()}
     crossed = [*map(str, clusters)] if isinstance(clusters, Mapping) else []
-    evaluation._add_all(rows, evaluation.cluster_of(clusters), crossed)
+    evaluation._add_all(rows, evaluation.default_cluster if clusters is None else "clusters", crossed)
     result = evaluation.result()
     return replace(result, notes=[*notes, *result.notes], has_open_weights=weights is not None)
 

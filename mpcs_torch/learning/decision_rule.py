@@ -230,9 +230,8 @@ class DecisionRule(nn.Module):
         for number in range(len(self.limits)):
             losses, threshold = self.losses[number], self.thresholds[number]
             can_harm = self._over_sample((losses.amax(dim=0) > 0)[answers].to(probs), positions) > 0
-            is_harmless = ~can_harm & (threshold >= 0)
             risk = self._over_sample(self._expected(probs, losses, answers), positions)
-            is_below = (risk < threshold) | is_harmless
+            is_below = (risk < threshold) | (~can_harm & (threshold >= 0))
             is_too_high = (is_best & ~is_below).any(dim=1) & (reason == IS_DECIDED)
             is_allowed = is_allowed & is_below
             reason = torch.where(is_too_high, IS_LIMITED + number, reason)
@@ -259,12 +258,11 @@ class DecisionRule(nn.Module):
             probs = scores.softmax(dim=1)
             weighed = expected = probs @ self.costs.float()
             if costs is not None:
-                # The expected cost of deciding wrongly; 1 - p is exact even where p rounds to 1.
+                # 1 - p is the exponential of its logarithm, which is exact even where p rounds to 1.
                 known = (probs.unsqueeze(2) * costs).sum(1) if costs.ndim == 3 else costs * log_complement(scores).exp()
                 expected = torch.cat([known, expected[:, known.shape[1] :] * self.highest_cost], dim=1)
-                weighed = expected - costs.flatten(1).amin(1, keepdim=True).clamp(
-                    max=0
-                )  # without gains: ties are relative
+                highest_gain = costs.flatten(1).amin(dim=1, keepdim=True).clamp(max=0)
+                weighed = expected - highest_gain  # because ties are relative, costs must be at least 0
             choices = ranked_choices(weighed, probs)
             if self.refers_whole and weighed.shape[1] > probs.shape[1]:
                 least = weighed[:, :-1].amin(dim=1, keepdim=True) * (1 - rounding_bound(probs))
@@ -501,7 +499,7 @@ class DecisionRule(nn.Module):
         if not (is_extreme | ((rule.thresholds >= 0) & (rule.thresholds <= 1))).all():
             raise ValueError("thresholds must be from 0 to 1, -inf or inf")
         rule.known_rows = content["known_rows"].long().flatten()
-        rule.has_row_costs = bool(content.get("has_row_costs", False))
+        rule.has_row_costs = bool(content.get("has_row_costs"))
         if report is not None:
             rule.report, rule.is_fitted = RuleReport.restored(report), True
         return rule

@@ -113,16 +113,14 @@ def estimate_decisions(
         flat = flat_costs(costs, (number, len(concern.classes), *positions)).cpu().double()
         measured[1] = paid_costs(flat, labels.clamp(min=0), decisions, measured[1]).where(labels >= 0, nan)
         highest[1] = max(highest[1], float(flat.abs().max()))
-    codes = None
-    if clusters is not None or positions:
-        names = range(number) if clusters is None else clusters
-        codes = group_codes("clusters", names, number).codes.repeat_interleave(prod(positions))
+    codes = torch.arange(number) if clusters is None else group_codes("clusters", clusters, number).codes
+    codes = codes.repeat_interleave(prod(positions))
     estimates = list[Estimate]()
     for name, limit, expected, gaps in zip((DANGEROUS, COST), highest, estimated, measured - estimated, strict=True):
         estimate = Estimate(name, expected.nanmean().item(), int(expected.isfinite().sum()))
         is_known = gaps.isfinite()
         if is_known.any():
-            mean = estimate_mean(gaps[is_known], (-limit, limit), None if codes is None else codes[is_known])
+            mean = estimate_mean(gaps[is_known], (-limit, limit), codes[is_known])
             low, high = mean.interval(CONFIDENCE)
             estimate = estimate._replace(labelled=int(is_known.sum()), difference=mean.value, low=low, high=high)
         estimates.append(estimate)

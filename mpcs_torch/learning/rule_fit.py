@@ -183,7 +183,7 @@ def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrate
 def check_row_costs(costs: Tensor, target: Tensor) -> None:
     """Check that costs, (M, C) if wrong or (M, C, C) by true class, are finite, and do not tell the labels (M,)."""
     require(costs.isfinite().all(), "costs must be finite", costs[~costs.isfinite()][:1].tolist())
-    if costs.ndim == 2 and costs.any() and (target != target[0]).any():
+    if costs.ndim == 2 and (target != target[0]).any():
         is_untold = costs.gather(1, target.unsqueeze(1)).any()
         rule = "costs must be known before the true class is: of each class if it is wrong, or by true class"
         require(is_untold, rule, "0 for the true class of every sample")

@@ -436,7 +436,7 @@ def test_columns_of_costs_by_true_class_are_those_of_mpcs_score(
     for result in (found, scored):
         assert result["metrics"]["mean_cost"] == pytest.approx(paid.mean().item())
         assert result["intervals"]["mean_cost"] == pytest.approx(found["intervals"]["mean_cost"])
-    assert "costs of deciding red, yellow, green, blue, by true class: red for red" in found["read"][0]
+    assert "costs of deciding red, yellow, green, blue: by true class, red for red" in found["read"][0]
 
 
 def test_costs_that_tell_the_label_are_refused(

@@ -47,7 +47,6 @@ def test_pixels_are_rows_in_the_clusters_of_their_images() -> None:
         assert found.interval(name, "A", group) == pytest.approx(flat.interval(name, "A", group), rel=1e-6)
     assert found.comparisons[0].paired == pytest.approx(flat.comparisons[0].paired, rel=1e-4)
     assert "40 clusters (samples) are independent, the rows of a cluster are not." in str(found)
-    assert "Each position of a sample, such as a pixel of an image, is a row; each sample is a cluster" in str(found)
 
 
 def test_intervals_are_not_those_of_independent_pixels() -> None:

@@ -104,12 +104,11 @@ def apply(
     note(*filter(None, [decided.units]))
     plain: dict[str, object] = {"decisions": decided.decisions, "referrals": decided.referrals}
     plain["estimated"] = [estimate._asdict() for estimate in decided.estimates]
-    lines = "\n".join(estimate_lines(decided.estimates))
     if decided.result is None:
-        print_result(plain, lines)
+        print_result(plain)
     else:
         print_scores(decided.result.muted(*COMMAND_LINE.mute), beside=plain)
-        show(lines)
+    show("\n".join(estimate_lines(decided.estimates)))
     note(f"wrote {out}: {decided.decisions} decisions, {decided.referrals} of them referrals")
 
 

@@ -211,10 +211,9 @@ class Predictions:
 
     def _costs_in_words(self) -> str:
         columns, classes = self.reading.cost_columns, self.class_names
-        if len(columns) < len(classes):
-            return f"{span(classes)}: lists {listed(columns)}"
-        if len(columns) > len(classes):
-            return f"{span(classes)}, by true class: {listed(columns, len(columns))}"
+        if len(columns) != len(classes):
+            kind = "lists" if len(columns) == 1 else "by true class,"
+            return f"{span(classes)}: {kind} {listed(columns)}"
         return listed([f"{label}: {column}" for label, column in zip(classes, columns, strict=True)])
 
     def rows(self) -> PredictedRows:
