@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mpcs_torch.errors import printable, quoted
+from mpcs_torch.evaluation.files.decision_columns import paired_decision
 from mpcs_torch.evaluation.files.facts import SEPARATOR, Facts, label_text, nominal_sum, span
 from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.readings import UNNAMED, Reading, find_readings, paired_decision
-from mpcs_torch.evaluation.files.roles import Roles
+from mpcs_torch.evaluation.files.readings import find_readings
+from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import is_gap, listed, to_number, to_text
 from mpcs_torch.evaluation.files.words import MODELS, is_index, is_label, plain
 

@@ -36,7 +36,12 @@ class Labels:
     @property
     def columns(self) -> list[str]:
         """All columns that have labels."""
-        return [*self.truth.values(), *([] if self.column is None else [self.column])]
+        return [*self.truth.values(), *self.hard]
+
+    @property
+    def hard(self) -> list[str]:
+        """The column of labels; an empty list if there is none."""
+        return [] if self.column is None else [self.column]
 
 
 def label_candidates(facts: Facts, *, needs_labels: bool) -> list[Labels]:
