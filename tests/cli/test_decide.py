@@ -286,7 +286,7 @@ def test_rows_without_scores_are_left_out_and_stay_in_the_file(
     DecisionRule(load_concern(concern), calibration=None).save(rule)
     new.write_text("id,red,yellow,green,blue\na,0.7,0.1,0.1,0.1\nb,,,,\nc,0.1,0.1,0.1,0.7\n")
     assert run("decide", "apply", rule, new, "--out", out) == 2
-    assert "row 2, column red: must be a probability" in one_line(error := capsys.readouterr().err)
+    assert "row 2, column red: must be probabilities" in one_line(error := capsys.readouterr().err)
     assert "is missing (--missing drop leaves such rows out)" in one_line(error)
     assert run("decide", "apply", rule, new, "--out", out, "--missing", "drop") == 0
     printed = capsys.readouterr().out

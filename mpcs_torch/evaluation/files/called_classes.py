@@ -126,9 +126,9 @@ def _ranked(facts: Facts, roles: Roles, columns: Sequence[str]) -> list[tuple[st
     labels, size = _all_labels(facts, columns), len(roles.classes)
     if facts.class_names is not None:
         return []
-    numbers = [to_number(label) for label in labels]
-    steps = {two - one for one, two in pairwise(numbers) if one is not None and two is not None}
-    if len(labels) == size and (steps == {1} or numbers == [-1, 1]):
+    numbers = [number for label in labels if (number := to_number(label)) is not None and number % 1 == 0]
+    steps = {two - one for one, two in pairwise(numbers)}
+    if len(labels) == len(numbers) == size and (steps == {1} or numbers == [-1, 1]):
         return [tuple(labels)]
     from_1 = tuple(str(place) for place in range(1, size + 1))
     return [from_1] if {*labels} <= {*from_1} else []

@@ -1,6 +1,6 @@
 """Match the rows of several files of predictions by ids or in order, and check that labels and groups agree."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -10,12 +10,12 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, naming_file
-from mpcs_torch.evaluation.files.tables import ReadColumns, RowIds, to_text
+from mpcs_torch.evaluation.files.tables import Argument, ReadColumns, RowIds, to_text
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
-from mpcs_torch.functional.inputs.groups import MAX_REPEATED, ROW_RULES, Groups
+from mpcs_torch.functional.inputs.groups import Groups, row_costs, row_frequencies, row_weights
 
 MAX_VALUES = 10_000_000
 """The maximum total number of probabilities of all models: 40 MB in memory, and 54 MB in an HTML page."""
@@ -47,10 +47,15 @@ class MatchedRows:
         self.units: DecisionUnits | None = None
         """The units, such as patients, of the last file given to `rows`; None if rows are not combined."""
         self._row_ids = None if self._identifier is None else self._row_names(first)
-        self._weights = _row_numbers(read.others, "weight", [reading.weight])
-        self._frequencies = _row_numbers(read.others, "frequency", [reading.frequency])
-        self._costs = _row_numbers(read.others, "cost", reading.cost_columns)
-        self._check_numbers(read.others)
+        number, classes = len(read.target), len(first.class_names)
+        names = {"weights": reading.weight, "frequencies": reading.frequency}
+        arguments = {argument: Argument([name]) for argument, name in names.items() if name is not None}
+        arguments |= {"costs": Argument(reading.cost_columns)} if reading.cost_columns else {}
+        of = {argument: read.others.matrix(columns) for argument, (columns, _) in arguments.items()}
+        with read.others.naming(arguments):
+            self._weights = row_weights(of["weights"].squeeze(1), number) if "weights" in of else None
+            self._frequencies = row_frequencies(of["frequencies"].squeeze(1), number) if "frequencies" in of else None
+            self._costs = row_costs(of["costs"], number, classes) if "costs" in of else None
         self._ids = self._independent_ids(len(read.target))
 
     def rows(self, predictions: Predictions) -> Rows:
@@ -87,15 +92,6 @@ class MatchedRows:
         if self._frequencies is not None:
             return self._frequencies.cumsum(0) - self._frequencies
         return torch.arange(rows)
-
-    def _check_numbers(self, read: ReadColumns) -> None:
-        reading, classes = self._first.reading, len(self._first.class_names)
-        if self._costs is not None and self._costs.shape[1] != classes:
-            problem = f"must have a cost for each of the {classes} classes, but has {self._costs.shape[1]}"
-            raise read.error(problem, 0, reading.cost_columns[0])
-        if self._frequencies is not None and self._frequencies.double().sum() > MAX_REPEATED:
-            problem = f"frequencies must sum to at most {MAX_REPEATED}, but sum to more"
-            raise read.error(problem, 0, reading.frequency)
 
     def _in_units(self, rows: Rows, predictions: Predictions) -> Rows:
         reading, groups, size = self._first.reading, dict(rows.groups), len(predictions.class_names)
@@ -147,21 +143,6 @@ class MatchedRows:
                 value = quoted(given.names[given.codes[place]])
                 what = "must" if name else "the label must"
                 raise read.others.error(f"{what} be {words}, but is {value}: {how}", place, name or None)
-
-
-def _row_numbers(read: ReadColumns, kind: str, names: Sequence[str | None]) -> Tensor | None:
-    """Read and check weights (N,), frequencies (N,) or costs (N, C), by ``kind``; None if all ``names`` are None."""
-    columns, (rule, is_valid) = [name for name in names if name is not None], ROW_RULES[kind]
-    if not columns:
-        return None
-    numbers = read.matrix(columns).double()
-    if (bad := ~is_valid(numbers)).any():
-        place, column = bad.nonzero()[0].tolist()
-        name = columns[min(column, len(columns) - 1)]
-        raise read.error(f"a {kind} must be {rule}, but is {numbers[place, column]:g}", place, name)
-    if kind == "cost":
-        return numbers
-    return numbers.squeeze(1).long() if kind == "frequency" else numbers.squeeze(1)
 
 
 class HeldRows(NamedTuple):

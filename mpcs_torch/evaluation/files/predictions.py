@@ -21,47 +21,22 @@ from mpcs_torch.evaluation.files.models import split_models
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers
-from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, to_text
+from mpcs_torch.evaluation.files.rounding import rounded_decimals, undo_rounding
+from mpcs_torch.evaluation.files.tables import Argument, FileTable, ReadColumns, distinct_texts, is_gap, listed, to_text
+from mpcs_torch.evaluation.rows import checked_scores
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
-from mpcs_torch.functional.inputs.soft_labels import annotator_shares
-from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
+from mpcs_torch.functional.inputs.probabilities import unlabelled_samples
 from mpcs_torch.io.local_paths import local_path
 
 MIN_PROBABILITY = 1e-12
 """The minimum to which probabilities are clamped before their logarithm is taken."""
+ADVICE = "--logits reads logits; --score-columns names other columns; of several labels, `mpcs detect` scores one"
+LOGIT_ADVICE = "--score-columns names other columns"
+TRUTH_ADVICE = "degrees of truth need metrics such as soft_f1_macro"
+"""What to do about bad probabilities, logits and shares of annotators."""
 NO_LABEL = -100
 """The number that replaces a missing label: the default ``ignore_index`` of PyTorch's losses."""
-
-
-def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> str | None:
-    """If rounding of ``scores`` explains why row sums differ from ``whole``, return a sentence about it, else None.
-
-    ``whole`` is 1, or 100 for percentages. ``total`` (n, 1) has the row sums of ``scores`` (n, C). ``off`` (n,) is True
-    for sums that differ from ``whole``. Rounding changes each score by at most half a unit of its last decimal.
-    """
-    decimals = _decimals(scores, 2 if whole == 1 else 0)
-    if decimals is None:
-        return None
-    half, sums, rows = 0.5 * 10.0**-decimals, total.squeeze(1)[off], scores[off]
-    room = 1e-9 * whole  # for floating-point errors in the sums
-    highest = whole + half * (rows > 0).sum(dim=1) + room
-    lowest = max(0.5 * whole, whole - half * scores.shape[1] - room)  # rounding never explains a sum below half
-    if not ((sums >= lowest) & (sums <= highest)).all():
-        return None
-    rounded = f"The probabilities are rounded to {decimals} decimals: {len(sums)} rows sum to "
-    return f"{rounded}{sums.min():.4g} to {sums.max():.4g}, and were divided by their sum."
-
-
-def _decimals(scores: Tensor, fewest: int) -> int | None:
-    """Return the number of decimals, from ``fewest`` to 6, to which ``scores`` are rounded; None if there are more."""
-    wide = scores.double()
-    for decimals in range(fewest, 7):
-        unit = 10.0**decimals
-        # A whole number divided by a power of ten is the same float as the decimal number that was read.
-        if torch.equal(((wide * unit).round() / unit).to(scores.dtype), scores):
-            return decimals
-    return None
 
 
 class PredictedRows(NamedTuple):
@@ -284,7 +259,7 @@ class Predictions:
             return
         number = int((probs.gather(1, target.unsqueeze(1)) == 0).sum())
         if number:
-            decimals = None if self.reading.from_logits else _decimals(scores, 0)
+            decimals = None if self.reading.from_logits else rounded_decimals(scores, 0)
             rounded = "" if not decimals else f", in a file with {decimals} decimals"
             self.notes.append(f"The label has the probability 0 in {number} of {len(target)} rows{rounded}.")
 
@@ -315,10 +290,6 @@ class Predictions:
         """Return the scores of all classes, (n, C). If the file has those of one of two classes, compute the others."""
         scores = read.matrix(self.roles.scores)
         if self.roles.form == "positive":
-            if not self.reading.from_logits:
-                bad = (scores < 0) | (scores > self._whole)
-                rule = "must be a probability (--logits reads logits; divide percentages by 100)"
-                self._refuse(bad, scores, read, rule, self.roles.scores)
             other = torch.zeros_like(scores) if self.reading.from_logits else self._whole - scores
             return torch.cat([other, scores] if self.roles.of_class else [scores, other], dim=1)
         if scores.shape[1] != len(self.roles.classes):
@@ -363,21 +334,8 @@ class Predictions:
         if self._truth == "one-hot":
             return degrees.argmax(dim=1)
         if self._truth == "votes":
-            self._refuse(~(degrees >= 0), degrees, read, "votes must be at least 0", self.roles.truth)
-            total = degrees.sum(dim=1, keepdim=True)
-            if not (total > 0).all():
-                raise read.error("must have votes for a class, but has none", int((total <= 0).nonzero()[0, 0]))
-            return degrees / total
-        bad, rule = ~((degrees >= 0) & (degrees <= 1)), "the degree of truth must be from 0 to 1"
-        self._refuse(bad, degrees, read, rule, self.roles.truth)
-        if not self.has_shares:
-            return degrees
-        shares, fault = annotator_shares(degrees)
-        if (off := fault.broken).any():
-            row = int(off.nonzero()[0])
-            problem = f"the shares of annotators must sum to 1, but sum to {degrees[row].sum():g}"
-            raise read.error(f"{problem}; degrees of truth need metrics such as soft_f1_macro", row)
-        return shares
+            return degrees / degrees.sum(dim=1, keepdim=True)
+        return degrees
 
     def _kind_of_truth(self) -> str:
         """Return the kind of the soft labels in all rows: "one-hot", "votes" (counts) or "degrees" (from 0 to 1)."""
@@ -404,36 +362,35 @@ class Predictions:
             warnings.warn(f"{self.path.name}: {problem}", ProbabilitiesWarning, stacklevel=2)
 
     def _checked(self, scores: Tensor, target: Tensor, read: ReadColumns) -> tuple[Tensor, Tensor]:
-        """Return ``scores`` as probabilities, and ``target``; raise a `PredictionsError` for the first bad row."""
-        whole, tolerance, wide = self._whole, sum_tolerance(scores.dtype), scores.double()
-        bad, rule = ~((wide >= 0) & (wide <= whole * (1 + tolerance))), "must be from 0 to 100"
-        if self.reading.from_logits:
-            bad, rule = ~(wide < torch.inf), "must be a logit"
-        elif whole == 1:
-            rule = "must be a probability (--logits reads logits; --score-columns names other columns)"
-        self._refuse(bad, wide, read, rule, self.roles.scores)
-        probs = wide.softmax(dim=1) if self.reading.from_logits else (wide / whole).clamp(max=1)
-        if target.ndim == 2 and target.shape[1] and not self.has_shares:
-            return probs, target
-        total = probs.sum(dim=1, keepdim=True)
-        off = ~((total - 1).abs() <= tolerance).squeeze(1)
-        if not off.any():
-            return probs / total, target
-        row = int(off.nonzero()[0])
-        if self.reading.from_logits:
-            raise read.error("the logits must not all be -inf", row)
-        rounded = explain_sums(scores, total * whole, off, whole)
-        if rounded is None:
-            problem = f"the scores must sum to {whole:g}, but sum to {wide[row].sum():g}: --score-columns names others"
-            several = "of independent probabilities of several labels, `mpcs detect` scores one"
-            raise read.error(f"{problem}; {several}", row)
-        self.notes.append(rounded)
-        return probs / total, target
+        """Return ``scores`` as probabilities, and ``target``, once they have passed the checks of tensors."""
+        size, is_soft = len(self.roles.classes), target.ndim == 2 and target.shape[1] > 0
+        hard = target.clamp(min=0) if target.ndim == 1 else torch.zeros(len(scores), dtype=torch.int64)
+        columns = {"columns": self.roles.scores, "lists": _items(self.roles.scores[0], size)}.get(self.roles.form)
+        truth = self.roles.truth if len(self.roles.truth) == size else _items("".join(self.roles.truth), size)
+        arguments = {
+            "preds": Argument(columns or [self.roles.scores[0]], LOGIT_ADVICE if self.reading.from_logits else ADVICE),
+            "target": Argument(truth, TRUTH_ADVICE if self.has_shares else ""),
+        }
+        with read.naming(arguments):
+            if self.reading.from_logits:
+                self._check_logits(scores)
+                probs = scores.double().softmax(dim=1)
+            else:
+                probs, rounded = undo_rounding(scores, self._whole)
+                probs = probs if self._whole == 1 else probs / self._whole
+                self.notes += [rounded] if rounded else []
+            labels = target if is_soft else hard
+            probs, labels = checked_scores(probs, labels, size, is_soft=is_soft, has_shares=self.has_shares)
+        if is_soft and not self.has_shares:
+            return probs, labels
+        return probs / probs.sum(dim=1, keepdim=True), labels if is_soft else target
 
-    def _refuse(self, bad: Tensor, values: Tensor, read: ReadColumns, rule: str, columns: Sequence[str]) -> None:
-        if bad.any():
-            row, place = bad.nonzero()[0].tolist()
-            value = values[row, place]
-            column = columns[place] if len(columns) == values.shape[1] else f"{columns[0]}[{place}]"
-            but = "is missing (--missing drop leaves such rows out)" if value.isnan() else f"is {value:g}"
-            raise read.error(f"{rule}, but {but}", row, column)
+    def _check_logits(self, scores: Tensor) -> None:
+        with warnings.catch_warnings():  # `_warn_of_probabilities` has warned, and named the file and the option
+            warnings.simplefilter("ignore", ProbabilitiesWarning)
+            unlabelled_samples(scores, len(self.roles.classes), from_logits=True)
+
+
+def _items(column: str, size: int) -> list[str]:
+    """Return names for the values in a column of lists."""
+    return [f"{column}[{place}]" for place in range(size)]

@@ -3,8 +3,8 @@
 import json
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.errors import quoted, shown
-from mpcs_torch.evaluation.files.reading import PredictionsError, reading
+from mpcs_torch.errors import InvalidValueError, quoted, shown
+from mpcs_torch.evaluation.files.reading import PredictionsError, naming_file, reading
 from mpcs_torch.evaluation.files.words import MISSING, is_index
 
 if TYPE_CHECKING:
@@ -29,6 +29,14 @@ PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
 DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$")
 Kind = Literal["empty", "text", "whole", "number", "list"]
 """The kind of values in a column: none, some text, only whole numbers, only numbers, or only lists of numbers."""
+
+
+class Argument(NamedTuple):
+    """The columns of a file from which an argument of a function comes, one for each value in a row."""
+
+    columns: Sequence[str]
+    advice: str = ""
+    """What to do about a bad value, for a message."""
 
 
 class ReadColumns(NamedTuple):
@@ -50,6 +58,28 @@ class ReadColumns(NamedTuple):
         """Return an error about the row at index ``place``, or about the value of ``column`` in this row."""
         row = place if self.kept is None else int(self.kept.nonzero()[0][place])
         return PredictionsError(self.path, problem, row=row + 1, column=column)
+
+    @contextmanager
+    def naming(self, arguments: Mapping[str, "Argument"]) -> Iterator[None]:
+        """Turn an error about a value of one of ``arguments`` in the with block into one about its row and columns.
+
+        Other errors in the block name the file.
+        """
+        with naming_file(self.path):
+            try:
+                yield
+            except InvalidValueError as error:
+                if error.sample is None:
+                    raise
+                columns, advice = arguments[error.argument]
+                column = columns[0] if len({*columns}) == 1 else None
+                if error.column is not None:
+                    column = columns[min(error.column, len(columns) - 1)]
+                is_missing = column is not None and "nan" in str(error.value)
+                but = "is missing (--missing drop leaves such rows out)" if is_missing else f"is {error.value}"
+                rule = error.plain_rule if column is not None else f"{listed(columns)} {error.plain_rule}"
+                hint = f" ({advice})" if advice else ""
+                raise self.error(f"{rule}{hint}, but {but}", error.sample, column) from None
 
     def where(self, kept: NDArray[np.bool_]) -> "ReadColumns":
         """Return these columns with only the rows where ``kept`` (n,) is True."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.inputs.arrays import as_tensor
 
 
@@ -72,9 +72,9 @@ def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Te
     rule, is_valid = ROW_RULES[kind]
     bad = (~is_valid(tensor)).nonzero().tolist()
     if bad:
-        place = tuple(bad[0])
-        where = f"row {place[0]} (from 0)" if len(place) == 1 else f"row {place[0]}, decision {place[1]}"
-        raise ValueError(f"{name} must each be {rule}, but that of {where} is {tensor[place]:g}.")
+        sample, *column = bad[0]
+        value = f"{tensor[tuple(bad[0])]:g}"
+        raise InvalidValueError(f"{name} must each be {rule}", value, sample=sample, column=next(iter(column), None))
     return tensor
 
 
