@@ -85,7 +85,7 @@ def read_samples(path: Path) -> LabelledPoints:
     table = open_table(path)
     table.check_columns([LABELS])
     features = [name for name in table.names if name != LABELS]
-    texts, columns = distinct_texts(table, [LABELS], MAX_MATRIX_CLASSES, has_gaps=True), table.read(table.names)
+    texts, columns = distinct_texts(table, LABELS, MAX_MATRIX_CLASSES), table.read(table.names)
     if not features or "" in texts:
         raise DataError(f"{path}: must have columns of numbers beside {LABELS}, and no empty label")
     names = sorted(texts, key=lambda name: (to_number(name) or 0, name))  # 9 before 10

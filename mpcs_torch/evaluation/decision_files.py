@@ -26,7 +26,7 @@ from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
-from mpcs_torch.functional.inputs.groups import group_codes
+from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
 
@@ -60,8 +60,8 @@ class UnitRows(NamedTuple):
     """(M, C), float64."""
     target: Tensor
     """(M,), int64: labels; `NO_LABEL` for a row without a label, or for a unit with such a row."""
-    texts: dict[str, list[str]]
-    """The text of each row, (M,), by the name of the column."""
+    groups: dict[str, Groups]
+    """The groups of the rows, by the name of the column."""
     units: Tensor
     """(N,): for each of the N rows of the file, its index among the M rows."""
     note: str
@@ -69,21 +69,21 @@ class UnitRows(NamedTuple):
 
     @classmethod
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
-        """Return `UnitRows` of ``rows`` and the texts of ``columns``; if there are units, combine the rows of each."""
+        """Return `UnitRows` of ``rows`` and the groups in ``columns``; if there are units, combine the rows of each."""
         unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
         target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
-        texts = {name: rows.texts(name) for name in columns}
+        groups = {name: rows.others.groups(name) for name in columns}
         if unit is None:
-            return cls(rows.scores, target, texts, torch.arange(size), "")
-        of_rows = rows.texts(unit)
+            return cls(rows.scores, target, groups, torch.arange(size), "")
+        of_rows = rows.others.groups(unit)
         with naming_file(predictions.path):
             units = DecisionUnits.of(of_rows, predictions.reading.combine, concern, len(names), size, unit)
-            codes, of_columns = units.units.codes, {name: group_codes(name, texts[name], size) for name in texts}
-            texts = {name: [of.names[code] for code in units.same(of.codes, name)] for name, of in of_columns.items()}
+            codes = units.units.codes
+            groups = {name: units.combined_groups(of, name) for name, of in groups.items()}
             logits = units.probabilities(rows.scores.softmax(1)).clamp(min=MIN_PROBABILITY).log()
             lacks = units.highest((target == NO_LABEL).long())[codes] == 1
             target = units.classes(target.masked_fill(lacks, NO_LABEL), len(names))
-        return cls(logits, target, texts, codes, units.note(names))
+        return cls(logits, target, groups, codes, units.note(names))
 
 
 def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
@@ -104,11 +104,11 @@ def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) 
     advance(len(read.scores))
     by = {limit.by for limit in rule.limits if limit.by is not None}
     columns = {*by, *(name for name in (cluster, weight) if name is not None)}
-    logits, target, texts, _, note = UnitRows.of(read, predictions, rule.concern, columns)
-    arguments = {"preds": logits, "target": target, "groups": {name: texts[name] for name in by}}
-    arguments |= {} if cluster is None else {"clusters": texts[cluster]}
+    logits, target, groups, _, note = UnitRows.of(read, predictions, rule.concern, columns)
+    arguments = {"preds": logits, "target": target, "groups": {name: groups[name].of_rows() for name in by}}
+    arguments |= {} if cluster is None else {"clusters": groups[cluster].of_rows()}
     with naming_file(predictions.path):
-        arguments |= {} if weight is None else {"weights": [float(text) for text in texts[weight]]}
+        arguments |= {} if weight is None else {"weights": [float(text) for text in groups[weight].of_rows()]}
     return arguments, note
 
 
@@ -191,7 +191,7 @@ def _evaluated(
     if not len(target):
         return None
     rule.warn_of_fitted(rows.logits[is_labelled])
-    ids = torch.arange(len(target)) if cluster is None else ids_of_names(rows.texts[cluster])[is_labelled]
+    ids = torch.arange(len(target)) if cluster is None else ids_of_names(rows.groups[cluster].of_rows())[is_labelled]
     refers = bool(((decided < 0) | (decided >= len(rule.concern.classes))).any())
     evaluation = Evaluation(rule.concern.classes, concern=rule.concern, is_decided=True, refers=refers)
     evaluation.add(name, Rows(decided, target, ids), cluster)

@@ -229,7 +229,7 @@ def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
     Path("gaps.csv").write_text(Path("validation.csv").read_text().replace(",p7,", ",,"))
     gaps = ("decide", "fit", "gaps.csv", *fit[3:], *limits, "--cluster", "patient", "--overwrite")
     assert run(*gaps) == 2
-    assert "row 36, column patient: must name a group, but is missing" in one_line(capsys.readouterr().err)
+    assert "row 36, column patient: must have a name, but is missing" in one_line(capsys.readouterr().err)
     Path("clash.csv").write_text(Path("new.csv").read_text().replace(",age", ",risk", 1))
     assert run("decide", "apply", "rule.pt", "clash.csv", "--out", "clash-decisions.csv") == 2
     assert "has a column 'risk', which decisions are written to: rename it" in one_line(capsys.readouterr().err)

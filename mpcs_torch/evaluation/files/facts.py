@@ -84,7 +84,7 @@ class Facts:
     def all_texts(self, name: str) -> set[str]:
         """Return the distinct texts of the column ``name`` in all rows, without missing values."""
         if name not in self._texts:
-            self._texts[name] = {label_text(text) for text in distinct_texts(self.table, [name], MAX_CLASSES)}
+            self._texts[name] = {label_text(text) for text in distinct_texts(self.table, name, MAX_CLASSES)} - {""}
         return self._texts[name]
 
     def label_texts(self, name: str) -> set[str]:

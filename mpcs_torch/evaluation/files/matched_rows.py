@@ -1,7 +1,7 @@
 """Match the rows of several files of predictions by ids or in order, and check that labels and groups agree."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,7 +10,7 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, naming_file
-from mpcs_torch.evaluation.files.tables import Argument, ReadColumns, RowIds, to_text
+from mpcs_torch.evaluation.files.tables import Argument, RowIds
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
@@ -43,7 +43,7 @@ class MatchedRows:
         self._scores, self._target = read.scores, read.target
         known = {each for each in (reading.cluster, reading.crossed, reading.unit) if each is not None}
         names = dict.fromkeys([*reading.by, *alike, *known])
-        self.columns = {name: self._groups(read.others, name, is_named=name in known) for name in names}
+        self.columns = {name: read.others.groups(name, None if name in known else NO_GROUP) for name in names}
         self.units: DecisionUnits | None = None
         """The units, such as patients, of the last file given to `rows`; None if rows are not combined."""
         self._row_ids = None if self._identifier is None else self._row_names(first)
@@ -70,17 +70,6 @@ class MatchedRows:
         groups = {name: self.columns[name].codes for name in columns}
         rows = Rows(scores, target, self._ids, groups, self._weights, self._costs, self._frequencies)
         return rows if self._first.reading.unit is None else self._in_units(rows, predictions)
-
-    def _groups(self, read: ReadColumns, name: str, *, is_named: bool) -> Groups:
-        """Return the groups in the column ``name``. A missing value is refused if ``is_named``, else named "(none)"."""
-        by_name, kind = dict[str, int](), "unit" if name == self._first.reading.unit else "cluster"
-
-        def group_code(value: Any) -> int | None:
-            group = to_text(value) or ("" if is_named else NO_GROUP)
-            return by_name.setdefault(group, len(by_name)) if group else None
-
-        codes = read.codes(name, group_code, f"must name a {kind}")
-        return Groups([*by_name], codes)
 
     def _independent_ids(self, rows: int) -> Tensor:
         """Return ids (N,), equal for all rows of a cluster; for crossed clusters, (N, 3), as in `Rows.ids`."""
@@ -132,7 +121,7 @@ class MatchedRows:
         compared = {} if is_soft else {"": (Groups(classes, read.target), Groups(classes, self._target))}
         for name, expected in self.columns.items():
             if name in read.others.columns:
-                compared[name] = (self._groups(read.others, name, is_named=False), expected)
+                compared[name] = (read.others.groups(name, NO_GROUP), expected)
         for name, (given, expected) in compared.items():
             group_code = {each: code for code, each in enumerate(expected.names)}
             same = torch.tensor([group_code.get(each, -1) for each in given.names])[given.codes]

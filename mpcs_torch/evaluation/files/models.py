@@ -55,7 +55,7 @@ def _column_of(table: FileTable, models: Sequence[str]) -> str:
         if any(isinstance(value, list) for value in values[name]):
             continue
         try:
-            texts = distinct_texts(table, [name], MAX_NAMES)
+            texts = distinct_texts(table, name, MAX_NAMES)
         except PredictionsError:  # it has too many different values
             continue
         if {*models} <= {label_text(text) for text in texts}:

@@ -2,12 +2,11 @@
 
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -55,13 +54,6 @@ class PredictedRows(NamedTuple):
     def is_soft(self) -> bool:
         """Whether ``target`` has soft labels (N, C): for each class, the degree to which it is true."""
         return self.target.ndim == 2 and self.target.shape[1] > 0
-
-    def texts(self, name: str) -> list[str]:
-        """Return the N texts in the column ``name``; raise a `PredictionsError` if a text is missing."""
-        texts = [to_text(value) for value in self.others.columns[name].to_pylist()]
-        if "" in texts:
-            raise self.others.error("must name a group, but is missing", texts.index(""), name)
-        return texts
 
     def spread(self, columns: Mapping[str, list[Any] | Tensor], read: ReadColumns) -> dict[str, Any]:
         """Expand ``columns`` of N values to all rows of ``read``. Left-out rows get NaN in tensors, None in lists."""
@@ -136,8 +128,8 @@ class Predictions:
         """Refuse options that name no column of the file, or one column for two uses."""
         table, options = self.table, self.reading
         table.check_columns([options.label_column] * (options.labels is None), "--label-column")
-        for option in ("decision_column", "id_column", "cluster", "crossed", "weight", "frequency", "unit"):
-            table.check_columns([getattr(options, option)], f"--{option.replace('_', '-')}")
+        for name in ("decision_column", "id_column", "cluster", "crossed", "weight", "frequency", "unit"):
+            table.check_columns([getattr(options, name)], f"--{name.replace('_', '-')}")
         table.check_columns(options.by, "--by")
         table.check_columns(options.cost_columns, "--cost-columns")
         label = table.label or options.label_column
@@ -169,7 +161,7 @@ class Predictions:
         """Whether any decision in the file is not a class, but a referral or a set of classes."""
         if self.roles.form != "decisions" or {*self._decisions} == {*self.class_names}:
             return False
-        texts = distinct_texts(self.table, self.roles.scores, MAX_CLASSES)
+        texts = distinct_texts(self.table, self.roles.scores[0], MAX_CLASSES)
         return not texts.isdisjoint({*self._decisions} - {*self.class_names})
 
     def how(self) -> str:
@@ -265,11 +257,13 @@ class Predictions:
 
     def _compare(self, probs: Tensor, read: ReadColumns, beside: str) -> None:
         """Note in how many rows the predicted labels in the column ``beside`` are not the most probable classes."""
-        number, most = label_numbers(self.roles), highest_class(probs)[1]
-        encoded = read.single(beside).dictionary_encode(null_encoding="encode")
-        numbers = [number(value) for value in encoded.dictionary.to_pylist()]
-        numbers = [-1 if each is None else each for each in numbers]
-        decided = torch.tensor(numbers)[torch.from_numpy(np.from_dlpack(encoded.indices).astype(np.int64))]
+        of_class, most = label_numbers(self.roles), highest_class(probs)[1]
+
+        def number(value: Any) -> int:
+            known = of_class(value)
+            return NO_LABEL if known is None else known
+
+        decided = read.codes(beside, number, "")
         if differing := int((decided != most).sum()):
             rows = f"{differing} of {len(most)} rows"
             way = f"--decision-column {shlex.quote(beside)} measures it"
@@ -298,13 +292,8 @@ class Predictions:
         return scores if scores.is_floating_point() else scores.double()
 
     def _decided(self, read: ReadColumns) -> Tensor:
-        numbers, of_class = self._decisions, label_numbers(self.roles)
-        rule = f"must be one of {listed([*numbers])}"
-
-        def number(value: Any) -> int | None:
-            return numbers.get(to_text(value), of_class(value))
-
-        return self._codes(read, self.roles.scores[0], number, rule, may_lack=False).unsqueeze(1)
+        rule = f"must be one of {listed([*self._decisions])}"
+        return self._codes(read, self.roles.scores[0], self._decisions, rule).unsqueeze(1)
 
     def _target(self, read: ReadColumns) -> Tensor:
         """Return labels (n,) or soft labels (n, C); (n, 0) if the file has neither."""
@@ -315,19 +304,19 @@ class Predictions:
             return torch.empty(read.rows, 0)
         known = listed(roles.called or classes)
         rule = f"must be a class, one of {known} (--label-column and --score-columns name other columns)"
-        return self._codes(read, roles.label, label_numbers(roles), rule, may_lack=not self._needs_labels)
+        return self._codes(read, roles.label, {}, rule, may_lack=not self._needs_labels)
 
     def _codes(
-        self, read: ReadColumns, column: str, number: Callable[[Any], int | None], rule: str, *, may_lack: bool
+        self, read: ReadColumns, column: str, answers: Mapping[str, int], rule: str, *, may_lack: bool = False
     ) -> Tensor:
-        """Map ``column`` to indices by the function ``number``: int64 (n,). Allowed missing values give `NO_LABEL`."""
+        """Map ``column`` to ``answers`` or classes: int64 (n,). Missing values that are allowed give `NO_LABEL`."""
+        of_class, may_lack = label_numbers(self.roles), may_lack or self.reading.missing == "drop"
 
-        def number_or_gap(value: Any) -> int | None:
-            known = number(value)
-            is_allowed = may_lack or self.reading.missing == "drop"
-            return NO_LABEL if known is None and is_allowed and is_gap(value) else known
+        def number(value: Any) -> int | None:
+            known = answers.get(to_text(value), of_class(value))
+            return NO_LABEL if known is None and may_lack and is_gap(value) else known
 
-        return read.codes(column, number_or_gap, rule)
+        return read.codes(column, number, rule)
 
     def _degrees(self, read: ReadColumns) -> Tensor:
         degrees = read.matrix(self.roles.truth).double()

@@ -18,6 +18,7 @@ from torch import Tensor
 from mpcs_torch.errors import InvalidValueError, quoted, shown
 from mpcs_torch.evaluation.files.reading import PredictionsError, naming_file, reading
 from mpcs_torch.evaluation.files.words import MISSING, is_index
+from mpcs_torch.functional.inputs.groups import Groups
 
 if TYPE_CHECKING:
     import pyarrow
@@ -165,6 +166,17 @@ class ReadColumns(NamedTuple):
             raise self.error(f"{rule}, but {but}", int(bad.argmax()), name)
         by_place: NDArray[np.int64] = np.array([code or 0 for code in codes], dtype=np.int64)
         return torch.from_numpy(by_place[places])
+
+    def groups(self, name: str, gap: str | None = None) -> Groups:
+        """Return the groups in the column ``name``; missing names become ``gap``, or are refused if it is None."""
+        by_name = dict[str, int]()
+
+        def group_code(value: Any) -> int | None:
+            group = to_text(value) or gap
+            return None if group is None else by_name.setdefault(group, len(by_name))
+
+        codes = self.codes(name, group_code, "must have a name")
+        return Groups([*by_name], codes)
 
 
 Load = Callable[[Sequence[str], Collection[str], int | None], dict[str, Column]]
@@ -324,18 +336,13 @@ def make_column(values: Sequence[Any]) -> Column:
     return pyarrow.array(texts, pyarrow.string(), mask=np.array([each is None for each in values], dtype=bool))
 
 
-def distinct_texts(table: FileTable, names: Sequence[str], most: int, *, has_gaps: bool = False) -> set[str]:
-    """Return the distinct texts in the columns ``names``; raise an error for more than ``most`` texts.
-
-    If ``has_gaps`` is True, a missing value counts as an empty text; else missing values are left out.
-    """
-    distinct, read = set[str](), table.read(names)
-    for name in names:
-        distinct |= {to_text(value) for value in read.single(name).unique().to_pylist()}
-        if len(distinct) > most:
-            problem = f"must have at most {most} different values, but has more"
-            raise PredictionsError(table.path, problem, column=name)
-    return distinct if has_gaps else distinct - {""}
+def distinct_texts(table: FileTable, name: str, most: int) -> set[str]:
+    """Return the distinct texts in the column ``name``, empty for a missing value; refuse more than ``most`` texts."""
+    distinct = {to_text(value) for value in table.read([name]).single(name).unique().to_pylist()}
+    if len(distinct) > most:
+        problem = f"must have at most {most} different values, but has more"
+        raise PredictionsError(table.path, problem, column=name)
+    return distinct
 
 
 class RowIds(NamedTuple):

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Collection, Sequence
 from itertools import chain, combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -242,7 +242,7 @@ def read_trials(
         list_naming = find_names(other, list_roles, options, is_matched=True)
         labelled = read_columns(other, list_roles, [], list_naming, lambda _: None)
         names: tuple[str, ...] = ()
-        if naming or labelled.naming or len(places) != len(labelled.texts[labelled.roles.label]):
+        if naming or labelled.naming or len(places) != labelled.texts.rows:
             names, places = match_trials(read, labelled)
     else:
         names = _unique_names(read) if named else max(naming, key=len, default=())
@@ -255,12 +255,12 @@ def read_trials(
     if both_kinds and (missing := missing_kind(trials.labels)) is not None:
         rule = f"must contain target and non-target trials, but contains no {missing.removesuffix('s')} trial"
         raise PredictionsError(labelled.table.path, rule)
-    named_by_all = {options.cluster, options.unit}
-    groups = {name: read.groups(of, kept, is_cluster=name in named_by_all) for name, of in roles.groups.items()}
+    columns, named_by_all = read.texts.where(kept), {options.cluster, options.unit}
+    groups = {name: columns.groups(of, None if name in named_by_all else NO_GROUP) for name, of in roles.groups.items()}
     if all_columns:
         usual = PAIR if len(names) == 2 else names if table.has_names else ("trial",)
         called = dict(zip(names, usual, strict=False))
-        groups = {called.get(column, column): read.groups(column, kept) for column in coded}
+        groups = {called.get(column, column): columns.groups(column, "") for column in coded}
     texts = read.ids(names).ids.take(kept.nonzero()[0]) if named and names else None
     used = {roles.score, roles.label, *coded, *names}
     unread = [name for name in table.names if name not in used]
@@ -277,17 +277,17 @@ class TrialColumns(NamedTuple):
     scores: NDArray[np.float64]
     naming: Sequence[tuple[str, ...]]
     """Sets of columns whose joined texts may name each row, the most likely set first."""
-    texts: dict[str, Any]
+    texts: ReadColumns
     """Arrow arrays of texts (N,) by column, null where a text is missing."""
 
     def ids(self, names: Sequence[str]) -> RowIds:
         """Return the ids of the rows: the joined texts in the columns ``names``. Refuse a missing text."""
-        return RowIds.of(ReadColumns(self.table.path, self.texts), names)
+        return RowIds.of(self.texts, names)
 
     def targets(self, target: str | None) -> tuple[NDArray[np.int8], str]:
         """Return 1 for targets, 0 for non-targets, -1 without a label, (N,); and a phrase on what the labels mean."""
         column, path = self.roles.label, self.table.path
-        encoded = self.texts[column].dictionary_encode("encode")
+        encoded = self.texts.columns[column].dictionary_encode("encode")
         codes = np.from_dlpack(encoded.indices)
         texts = [label_text(text) for text in encoded.dictionary.to_pylist()]
         labels = list(dict.fromkeys(text for text in texts if text))
@@ -319,18 +319,7 @@ class TrialColumns(NamedTuple):
 
     def is_gap(self, column: str) -> NDArray[np.bool_]:
         """Return a mask (N,), True for rows without a text in ``column``."""
-        return np.asarray(self.texts[column].is_null())
-
-    def groups(self, column: str, kept: NDArray[np.bool_], *, is_cluster: bool | None = None) -> Groups:
-        """Return the groups in ``column`` of the rows for which ``kept`` (N,) is True.
-
-        A missing name is an error if ``is_cluster`` is True. If it is False, the name is "(none)"; if None, "".
-        """
-        if is_cluster and (is_gap := self.is_gap(column) & kept).any():
-            raise PredictionsError(self.table.path, f"is missing ({DROP})", row=int(is_gap.argmax()) + 1, column=column)
-        texts = self.texts[column].filter(kept)
-        encoded = texts.fill_null("" if is_cluster is None else NO_GROUP).dictionary_encode()
-        return Groups(encoded.dictionary.to_pylist(), torch.from_numpy(np.array(encoded.indices, dtype=np.int64)))
+        return np.asarray(self.texts.columns[column].is_null())
 
 
 def read_columns(
@@ -341,7 +330,8 @@ def read_columns(
     columns = table.read([*filter(None, [roles.score]), *names], numbers=[roles.score])
     scores = columns.numbers(roles.score) if roles.score else np.empty(0)
     advance(columns.rows)
-    return TrialColumns(table, roles, scores, naming, {name: columns.texts(name) for name in names})
+    texts = columns._replace(columns={name: columns.texts(name) for name in names})
+    return TrialColumns(table, roles, scores, naming, texts)
 
 
 def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, ...], NDArray[np.int32]]:

@@ -19,6 +19,10 @@ class Groups(NamedTuple):
     codes: Tensor
     """(N,), int64: the index of each row's group in ``names``."""
 
+    def of_rows(self) -> list[str]:
+        """Return the name of each row's group, (N,)."""
+        return [self.names[code] for code in self.codes.tolist()]
+
 
 def row_names(argument: str, values: Any, number: int) -> list[str]:
     """Return one name per row; raise a ValueError if ``values`` lacks a name, or does not hold ``number`` names."""

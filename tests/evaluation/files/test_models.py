@@ -317,7 +317,7 @@ def test_rows_that_do_not_match_are_refused(tmp_path: Path, second: dict[str, An
         (
             {"site": ["", *SITES[1:]]},
             {"cluster": "site"},
-            "row 1, column site: must name a cluster, but is missing .--missing drop",
+            "row 1, column site: must have a name, but is missing .--missing drop",
         ),
         ({}, {"by": ["target"]}, "A.csv: column 'target' cannot be labels and name groups or rows, too"),
         ({}, {"cluster": "a"}, "A.csv: has no columns of scores or predicted labels"),
