@@ -1,5 +1,6 @@
-"""Take the rows, or the columns, of each model from a file that has several models."""
+"""Find several models in one file, and take the rows, or the columns, of each."""
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
@@ -7,13 +8,42 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from mpcs_torch.evaluation.files.choice import has_words
-from mpcs_torch.evaluation.files.facts import label_text
+from mpcs_torch.evaluation.files.facts import SEPARATOR, label_text
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.roles import Roles
 from mpcs_torch.evaluation.files.tables import PEEKED_ROWS, Column, FileTable, column_kind, distinct_texts, listed
 
 MAX_NAMES = 1000
 """The maximum number of different values of a column that may tell models."""
+
+
+def side_by_side(readings: Sequence[Roles]) -> list[str]:
+    """Return the names of models whose columns stand side by side: what is left of names without common words."""
+    if len(readings) < 2:
+        return []
+    words = [[SEPARATOR.split(name) for name in roles.scores] for roles in readings]
+    tokens = list[str]()
+    if all(len(names) == 1 for names in words):
+        singles = [names[0] for names in words]
+        start, end = _shared_words(singles), _shared_words([name[::-1] for name in singles])
+        if start and any(len(name) == start + end for name in singles):  # deep_pred beside deep_wide_pred
+            start -= 1
+        owns = [name[start : len(name) - end] for name in singles]
+    else:
+        owns = []
+        for place, names in enumerate(words):
+            others = {word for other, of in enumerate(words) if other != place for name in of for word in name}
+            owns.append([word for word in names[0] if word not in others and all(word in name for name in names)])
+    for own, roles in zip(owns, readings, strict=True):
+        name = roles.scores[0]
+        tokens.append(name[name.find(own[0]) : name.rfind(own[-1]) + len(own[-1])] if own else "")
+    return tokens if all(tokens) and len({*tokens}) == len(tokens) else []
+
+
+def _shared_words(names: Sequence[Sequence[str]]) -> int:
+    """Return with how many equal words all ``names`` begin."""
+    shortest = min(map(len, names))
+    return next((place for place in range(shortest) if len({name[place] for name in names}) > 1), shortest)
 
 
 def split_models(table: FileTable, options: ReadOptions) -> list[tuple[FileTable, ReadOptions]]:
@@ -27,9 +57,9 @@ def split_models(table: FileTable, options: ReadOptions) -> list[tuple[FileTable
         PredictionsError: If neither is so.
     """
     models, alone = options.models, options._replace(models=())
-    if all(any(has_words(name, model) for name in table.names) for model in models):
+    if all(any(_has_words(name, model) for name in table.names) for model in models):
         owner = {
-            name: max((each for each in models if has_words(name, each)), key=len, default="") for name in table.names
+            name: max((each for each in models if _has_words(name, each)), key=len, default="") for name in table.names
         }
         split = list[tuple[FileTable, ReadOptions]]()
         for model in models:
@@ -78,3 +108,8 @@ def _rows_of(table: FileTable, column: str, model: str) -> FileTable:
 
 def _filtered(values: Column, kept: Any) -> Column:
     return values[kept] if isinstance(values, Tensor) else values.filter(kept)
+
+
+def _has_words(name: str, words: str) -> bool:
+    """Return whether the name of a column has the name of a model as words of its own."""
+    return re.search(rf"(?<![0-9a-zA-Z]){re.escape(words)}(?![0-9a-zA-Z])", name) is not None

@@ -12,11 +12,12 @@ from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_CLASSES
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.choice import Measured, choose
+from mpcs_torch.evaluation.files.choice import choose
 from mpcs_torch.evaluation.files.facts import Facts, nominal_sum, span
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.joined_labels import with_labels
 from mpcs_torch.evaluation.files.models import split_models
+from mpcs_torch.evaluation.files.offers import Measured
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers
@@ -111,8 +112,8 @@ class Predictions:
         self.texts = [name for name in self.table.names if name in wanted_texts]
         """The names of the columns that are read as text, besides labels and decisions."""
         self._numbers = [name for name in self.table.names if name in wanted_numbers]
-        facts = Facts(self.table, self.reading, class_names, [*self.texts, *self._numbers])
-        self.roles = choose(facts, self._measured if offers else None, needs_labels=needs_labels)
+        facts = Facts(self.table, self.reading, class_names, [*self.texts, *self._numbers], needs_labels=needs_labels)
+        self.roles = choose(facts, self._measured if offers else None)
         self._check_classes()
         self.class_names = list(self.roles.classes)
         self.decides = self.roles.form == "decisions"

@@ -1,6 +1,8 @@
 """List every complete way to read a classifier's file: labels, classes, and scores or predicted labels."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
+from typing import Any
 
 import torch
 
@@ -21,10 +23,10 @@ MIN_BEST = 5
 """The minimum number of rows, in each of which the label has the highest score, by which labels seem predicted ones."""
 
 
-def find_readings(facts: Facts, *, needs_labels: bool) -> list[Reading]:
+def find_readings(facts: Facts) -> list[Reading]:
     """Return all ways to read a file, also those that are doubted, or that fail a test on the first rows."""
     found = list[Reading]()
-    for labels in label_candidates(facts, needs_labels=needs_labels):
+    for labels in label_candidates(facts):
         for each in _of_labels(facts, labels):
             reading = each._replace(roles=each.roles._replace(label=labels.column))
             if labels.truth:
@@ -32,6 +34,32 @@ def find_readings(facts: Facts, *, needs_labels: bool) -> list[Reading]:
             else:
                 found.append(_doubted(facts, reading, labels))
     return found
+
+
+def clear_readings(readings: Sequence[Reading]) -> list[Reading]:
+    """Return the clear readings of the greatest strength; those that mean the same count once."""
+    clear = [reading for reading in readings if reading.is_clear]
+    top = max((reading.strength for reading in clear), default=UNNAMED)
+    # A doubted reading with names that say more is not passed over in silence for a weaker one; nor are scores that sum
+    # to 1, but are of other classes than the labels.
+    for one in readings:
+        is_doubted = one.doubt is not None if one.broken is None else one.broken.code == "no_class"
+        if is_doubted and one.strength > top:
+            return []
+    if any(reading.roles.label for reading in clear):  # where labels may be missing, too
+        clear = [reading for reading in clear if reading.roles.label or reading.roles.truth]
+    by_meaning = {meaning(reading.roles): reading for reading in reversed(clear) if reading.strength == top}
+    return [*by_meaning.values()][::-1]
+
+
+def meaning(roles: Roles) -> tuple[Any, ...]:
+    """Return what a reading says, so that two readings are the same if this is equal."""
+    names = roles.called or roles.classes
+    if roles.form == "positive":
+        names = [names[roles.of_class]]
+    pairs = [*zip(cycle(roles.scores), names, strict=False)]  # a single column has all classes
+    scores = tuple(pairs) if roles.form == "lists" else frozenset(pairs)
+    return roles.form, roles.label, tuple(roles.truth), scores
 
 
 def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:

@@ -167,12 +167,13 @@ class ReadColumns(NamedTuple):
         by_place: NDArray[np.int64] = np.array([code or 0 for code in codes], dtype=np.int64)
         return torch.from_numpy(by_place[places])
 
-    def groups(self, name: str, gap: str | None = None) -> Groups:
+    def groups(self, name: str, gap: str | None = None, *, keeps_space: bool = False) -> Groups:
         """Return the groups in the column ``name``; missing names become ``gap``, or are refused if it is None."""
         by_name = dict[str, int]()
 
         def group_code(value: Any) -> int | None:
-            group = to_text(value) or gap
+            text = value if keeps_space and isinstance(value, str) else to_text(value)
+            group = text or gap
             return None if group is None else by_name.setdefault(group, len(by_name))
 
         codes = self.codes(name, group_code, "must have a name")

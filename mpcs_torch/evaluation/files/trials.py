@@ -260,7 +260,7 @@ def read_trials(
     if all_columns:
         usual = PAIR if len(names) == 2 else names if table.has_names else ("trial",)
         called = dict(zip(names, usual, strict=False))
-        groups = {called.get(column, column): columns.groups(column, "") for column in coded}
+        groups = {called.get(column, column): columns.groups(column, "", keeps_space=True) for column in coded}
     texts = read.ids(names).ids.take(kept.nonzero()[0]) if named and names else None
     used = {roles.score, roles.label, *coded, *names}
     unread = [name for name in table.names if name not in used]

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files.choice import Offer, UnclearFileError
+from mpcs_torch.evaluation.files.offers import Offer, UnclearFileError
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError
 
