@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import get_args
 
 import numpy as np
 import torch
@@ -13,10 +12,11 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.facts import Facts, affixes
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, split_truth
+from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, label_candidates
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.tables import Column, FileTable, Kind, RowIds, choices, listed
-from mpcs_torch.evaluation.files.words import LABELS, is_index, named_as
+from mpcs_torch.evaluation.files.row_ids import RowIds, check_as_many
+from mpcs_torch.evaluation.files.tables import Column, FileTable, choices, listed
+from mpcs_torch.evaluation.files.words import is_index
 
 MAX_IDS = 5
 """The maximum number of columns of ids in each file that are compared with those of the other file."""
@@ -47,7 +47,9 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
         added[joined] = name
         of_class[class_name] = joined
     if ours is None or theirs_id is None:
-        places = _places_in_order(table, other, theirs.rows)
+        rows, header = table.read(table.names[:1]).rows, f" below the header {listed(other.names, 3)}"
+        check_as_many(other.path, theirs.rows, table.path, rows, header if other.has_names else "")
+        places = np.arange(rows, dtype=np.int32)
     else:
         known = RowIds.of(theirs, [theirs_id]).check_different()
         ids, may_lack = RowIds.of(table.read([ours]), [ours]), reading.missing == "drop"
@@ -77,34 +79,39 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
 def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, scores: Sequence[str]) -> dict[str, str]:
     """Map "" to the column of labels in ``other``; without such a column, map each class to its column of soft labels.
 
-    The column of labels is ``reading.label_column``, or has a usual name for labels, or is the only column.
+    The columns of soft labels are named as such, or as the classes of the columns of ``scores``.
     """
     other.check_columns([reading.label_column], "--label-column")
-    facts = Facts(other, ReadOptions())
-    free = [name for name in other.names if name not in (identifier, *reading.columns) and not is_index(name)]
-    named = facts.by_kind(named_as(free, LABELS), *get_args(Kind))
-    if len(named) > 1 and reading.label_column is None:
-        problem = f"has several columns that may be the labels, {listed(named)}: {choices('--label-column', named[:2])}"
-        raise facts.error(problem)
-    label = reading.label_column or next(iter(named), None)
-    if label is None and len(free) == 1 and (not other.has_names or facts.kinds[free[0]] != "number"):
-        label = free[0]
-    if label is not None:
-        return {label if facts.kinds[label] == "list" else "": label}
-    numbers = facts.by_kind(free, "whole", "number") if other.has_names else ()
-    by_name = {(split_truth(name) or ("", name))[1]: name for name in numbers}
-    lower = {name.lower() for name in scores}
-    # All columns of scores have the same affixes, which the first classes tell.
-    around = {affix for name in islice(by_name, MAX_FAMILIES) for affix in affixes(lower, name.lower())[:MAX_FAMILIES]}
-    truth = {
-        class_name: name
-        for class_name, name in by_name.items()
-        if any(f"{before}{class_name.lower()}{after}" in lower for before, after in around)
-    }
-    if not truth:
+    ids = [name for name in other.names if name == identifier or is_index(name)]
+    facts = Facts(other, ReadOptions(label_column=reading.label_column), None, [*ids, *reading.columns])
+    candidates = label_candidates(facts)
+    named = [each for each in candidates if each.is_named]
+    if len(named) > 1:
+        columns = [name for each in named for name in each.columns]
+        ways = choices("--label-column", columns[:2])
+        raise facts.error(f"has several columns that may be the labels, {listed(columns)}: {ways}")
+    truth = dict(named[0].truth) if named else _soft_labels(facts, scores)
+    if truth:
+        return truth
+    if len(candidates) != 1:
         has = f"has no column of labels that is known by its name; {other.it_has()}"
         raise facts.error(f"{has}: --label-column COLUMN names it")
-    return truth
+    [label] = candidates[0].hard
+    return {label if facts.kinds[label] == "list" else "": label}
+
+
+def _soft_labels(facts: Facts, scores: Sequence[str]) -> dict[str, str]:
+    """Map each class in the names of ``scores`` to the column of numbers that is named after it."""
+    numbers = facts.by_kind(facts.free, "whole", "number") if facts.table.has_names else ()
+    lower, classes = {name.lower() for name in scores}, {name: name.lower() for name in numbers}
+    # All columns of scores have the same affixes, which the first classes tell.
+    first = islice(classes.values(), MAX_FAMILIES)
+    around = {affix for name in first for affix in affixes(lower, name)[:MAX_FAMILIES]}
+    return {
+        name: name
+        for name, text in classes.items()
+        if any(f"{before}{text}{after}" in lower for before, after in around)
+    }
 
 
 def _id_columns(table: FileTable, other: FileTable, reading: ReadOptions) -> tuple[str | None, str | None]:
@@ -150,15 +157,6 @@ def _match(ids: RowIds | None, known: RowIds | None) -> bool:
     if ids is None or known is None or known.repeated():
         return False
     return bool((ids.among(known) >= 0).all())
-
-
-def _places_in_order(table: FileTable, other: FileTable, count: int) -> NDArray[np.int32]:
-    """Return the row indices 0 to N - 1 of ``table``; raise an error unless ``other`` has as many rows (``count``)."""
-    rows = table.read(table.names[:1]).rows
-    if rows != count:
-        header = f" below the header {listed(other.names, 3)}" if other.has_names else ""
-        raise PredictionsError(other.path, f"has {count} rows{header}, but {table.path} has {rows}")
-    return np.arange(rows, dtype=np.int32)
 
 
 def _take(column: Column, places: NDArray[np.int32]) -> Column:

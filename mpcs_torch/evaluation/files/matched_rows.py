@@ -10,7 +10,8 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, naming_file
-from mpcs_torch.evaluation.files.tables import Argument, RowIds
+from mpcs_torch.evaluation.files.row_ids import RowIds, check_as_many
+from mpcs_torch.evaluation.files.tables import Argument
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
@@ -98,15 +99,9 @@ class MatchedRows:
 
     def _order(self, predictions: Predictions, rows: int) -> Tensor:
         """Return indices, int64 (N,): for each row of the first file, that of the same row in ``predictions``."""
-        number = len(self._target)
         if self._row_ids is not None:
-            ids = self._row_names(predictions)
-            ids.all_among(self._row_ids)
-            return torch.from_numpy(self._row_ids.all_among(ids)).long()
-        if rows > number:
-            raise PredictionsError(predictions.path, f"has more rows than {self._first.path}, which has {number}")
-        if rows < number:
-            raise PredictionsError(predictions.path, f"has {rows} rows, but {self._first.path} has {number}")
+            return self._row_ids.order_among(self._row_names(predictions))
+        check_as_many(predictions.path, rows, self._first.path, len(self._target))
         return torch.arange(rows)
 
     def _check(self, predictions: Predictions, read: PredictedRows, order: Tensor) -> None:

@@ -129,9 +129,9 @@ class Predictions:
         """Refuse options that name no column of the file, or one column for two uses."""
         table, options = self.table, self.reading
         table.check_columns([options.label_column] * (options.labels is None), "--label-column")
-        for name in ("decision_column", "id_column", "cluster", "crossed", "weight", "frequency", "unit"):
-            table.check_columns([getattr(options, name)], f"--{name.replace('_', '-')}")
-        table.check_columns(options.by, "--by")
+        for option in ("decision_column", "id_column", "by", "cluster", "crossed", "weight", "frequency", "unit"):
+            names = getattr(options, option)
+            table.check_columns(names if option == "by" else [names], f"--{option.replace('_', '-')}")
         table.check_columns(options.cost_columns, "--cost-columns")
         label = table.label or options.label_column
         for name in (label, options.decision_column):

@@ -19,17 +19,18 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.delimited import SPACE
 from mpcs_torch.evaluation.files.formats import check_names, open_table, open_text
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.tables import (
     DECIMAL_COMMA,
     Column,
     FileTable,
     ReadColumns,
-    RowIds,
     listed,
     unnamed,
     without_decimals,
 )
-from mpcs_torch.evaluation.files.trials import MISSING, PAIR, TrialTable, find_names, find_roles, in_words, read_columns
+from mpcs_torch.evaluation.files.trial_roles import PAIR, find_names, find_roles, in_words
+from mpcs_torch.evaluation.files.trials import MISSING, TrialTable, read_columns
 from mpcs_torch.functional.detection.normalization import (
     CohortStatistics,
     SameScoresError,
