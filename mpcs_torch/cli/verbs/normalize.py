@@ -36,7 +36,7 @@ def normalize(
     elif top is not None:
         raise typer.BadParameter(f"is not for --method {method}", param_hint="--top")
 
-    from mpcs_torch.evaluation.files.write import normalize_trials
+    from mpcs_torch.evaluation.files.changed_trials import normalize_trials
 
     with row_counter("normalise", [scores]) as advance:
         read, fewer = normalize_trials(scores, out, cohort, method, reading, advance, top=top)

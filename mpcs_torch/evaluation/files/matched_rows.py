@@ -1,6 +1,6 @@
 """Match the rows of several files of predictions by ids or in order, and check that labels and groups agree."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -49,14 +49,24 @@ class MatchedRows:
         """The units, such as patients, of the last file given to `rows`; None if rows are not combined."""
         self._row_ids = None if self._identifier is None else self._row_names(first)
         number, classes = len(read.target), len(first.class_names)
-        names = {"weights": reading.weight, "frequencies": reading.frequency}
-        arguments = {argument: Argument([name]) for argument, name in names.items() if name is not None}
-        arguments |= {"costs": Argument(reading.cost_columns)} if reading.cost_columns else {}
-        of = {argument: read.others.matrix(columns) for argument, (columns, _) in arguments.items()}
-        with read.others.naming(arguments):
-            self._weights = row_weights(of["weights"].squeeze(1), number) if "weights" in of else None
-            self._frequencies = row_frequencies(of["frequencies"].squeeze(1), number) if "frequencies" in of else None
-            self._costs = row_costs(of["costs"], number, classes) if "costs" in of else None
+        checks: dict[str, tuple[Sequence[str], Callable[[Tensor], Tensor]]] = {
+            "weights": (
+                [] if reading.weight is None else [reading.weight],
+                lambda values: row_weights(values.squeeze(1), number),
+            ),
+            "frequencies": (
+                [] if reading.frequency is None else [reading.frequency],
+                lambda values: row_frequencies(values.squeeze(1), number),
+            ),
+            "costs": (reading.cost_columns, lambda values: row_costs(values, number, classes)),
+        }
+        self._numbers = dict[str, Tensor]()
+        """The weights, frequencies and costs of the rows, as far as columns have them."""
+        for argument, (columns, check) in checks.items():
+            if columns:
+                values = read.others.matrix(columns)
+                with read.others.naming({argument: Argument(columns)}):
+                    self._numbers[argument] = check(values)
         self._ids = self._independent_ids(len(read.target))
 
     def rows(self, predictions: Predictions) -> Rows:
@@ -69,7 +79,7 @@ class MatchedRows:
             scores, target = read.scores[order], read.target[order]
         columns = [name for name in (*self._first.reading.by, self._first.reading.unit) if name is not None]
         groups = {name: self.columns[name].codes for name in columns}
-        rows = Rows(scores, target, self._ids, groups, self._weights, self._costs, self._frequencies)
+        rows = Rows(scores, target, self._ids, groups, **self._numbers)
         return rows if self._first.reading.unit is None else self._in_units(rows, predictions)
 
     def _independent_ids(self, rows: int) -> Tensor:
@@ -79,8 +89,9 @@ class MatchedRows:
             shared = [name for name in (reading.cluster, reading.crossed) if name is not None]
             ids = [ids_of_names(self.columns[name].names)[self.columns[name].codes] for name in shared]
             return ids[0] if len(ids) == 1 else torch.stack([*ids, hashed(hashed(ids[0]) + ids[1])], dim=1)
-        if self._frequencies is not None:
-            return self._frequencies.cumsum(0) - self._frequencies
+        frequencies = self._numbers.get("frequencies")
+        if frequencies is not None:
+            return frequencies.cumsum(0) - frequencies
         return torch.arange(rows)
 
     def _in_units(self, rows: Rows, predictions: Predictions) -> Rows:

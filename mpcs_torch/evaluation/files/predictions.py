@@ -354,26 +354,30 @@ class Predictions:
     def _checked(self, scores: Tensor, target: Tensor, read: ReadColumns) -> tuple[Tensor, Tensor]:
         """Return ``scores`` as probabilities, and ``target``, once they have passed the checks of tensors."""
         size, is_soft = len(self.roles.classes), target.ndim == 2 and target.shape[1] > 0
-        hard = target.clamp(min=0) if target.ndim == 1 else torch.zeros(len(scores), dtype=torch.int64)
-        columns = {"columns": self.roles.scores, "lists": _items(self.roles.scores[0], size)}.get(self.roles.form)
-        truth = self.roles.truth if len(self.roles.truth) == size else _items("".join(self.roles.truth), size)
-        arguments = {
-            "preds": Argument(columns or [self.roles.scores[0]], LOGIT_ADVICE if self.reading.from_logits else ADVICE),
-            "target": Argument(truth, TRUTH_ADVICE if self.has_shares else ""),
-        }
-        with read.naming(arguments):
+        labels = target
+        if not is_soft:  # the codes of labels are checked; any valid class stands for a missing one
+            labels = target.clamp(min=0) if target.ndim == 1 else torch.zeros(len(scores), dtype=torch.int64)
+        has_degrees = is_soft and not self.has_shares
+        with read.naming(self._arguments()):
             if self.reading.from_logits:
                 self._check_logits(scores)
                 probs = scores.double().softmax(dim=1)
             else:
-                probs, rounded = undo_rounding(scores, self._whole)
-                probs = probs if self._whole == 1 else probs / self._whole
-                self.notes += [rounded] if rounded else []
-            labels = target if is_soft else hard
+                rounded, note = (scores, "") if has_degrees else undo_rounding(scores, self._whole)
+                probs = rounded if self._whole == 1 else rounded / self._whole
+                self.notes += [note] if note else []
             probs, labels = checked_scores(probs, labels, size, is_soft=is_soft, has_shares=self.has_shares)
-        if is_soft and not self.has_shares:
+        if has_degrees:
             return probs, labels
         return probs / probs.sum(dim=1, keepdim=True), labels if is_soft else target
+
+    def _arguments(self) -> dict[str, Argument]:
+        """Return the columns from which the predictions and labels come, for errors about these."""
+        roles, size = self.roles, len(self.roles.classes)
+        advice = LOGIT_ADVICE if self.reading.from_logits else ADVICE
+        scores = _items(roles.scores[0], size) if roles.form == "lists" else roles.scores
+        truth = roles.truth if len(roles.truth) == size else _items("".join(roles.truth), size)
+        return {"preds": Argument(scores, advice), "target": Argument(truth, TRUTH_ADVICE if self.has_shares else "")}
 
     def _check_logits(self, scores: Tensor) -> None:
         with warnings.catch_warnings():  # `_warn_of_probabilities` has warned, and named the file and the option

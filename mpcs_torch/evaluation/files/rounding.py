@@ -17,8 +17,8 @@ def undo_rounding(scores: Tensor, whole: float) -> tuple[Tensor, str]:
     """
     total = scores.double().sum(dim=1)
     off = ~((total / whole - 1).abs() <= sum_tolerance(scores.dtype))
-    decimals = rounded_decimals(scores, 2 if whole == 1 else 0)
-    if decimals is None or not off.any():
+    decimals = rounded_decimals(scores, 2 if whole == 1 else 0) if off.any() else None
+    if decimals is None:
         return scores, ""
     half, sums, rows = 0.5 * 10.0**-decimals, total[off], scores[off]
     room = 1e-9 * whole  # for floating-point errors in the sums

@@ -166,7 +166,9 @@ class ReadColumns(NamedTuple):
             value = distinct[places[int(bad.argmax())]]
             but = f"is {quoted(value)}" if to_text(value) else "is missing (--missing drop leaves such rows out)"
             raise self.error(f"{rule}, but {but}", int(bad.argmax()), name)
-        return np.array([0 if each is None else each for each in mapped])[places]
+        of_distinct: NDArray[Any] = np.array([0 if each is None else each for each in mapped])
+        of_rows: NDArray[Any] = of_distinct[places]
+        return of_rows
 
     def groups(self, name: str, gap: str | None = None, *, keeps_space: bool = False) -> Groups:
         """Return the groups in the column ``name``; missing names become ``gap``, or are refused if it is None."""

@@ -1,10 +1,10 @@
 """Read the trials of a detector: scores, with labels (target or non-target) from the same or another file."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain, product
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -134,36 +134,39 @@ class TrialColumns(NamedTuple):
 
     def targets(self, target: str | None) -> tuple[NDArray[np.int8], str]:
         """Return 1 for targets, 0 for non-targets, -1 without a label, (N,); and a phrase on what the labels mean."""
-        column, path = self.roles.label, self.table.path
-        encoded = self.texts.columns[column].dictionary_encode("encode")
-        codes = np.from_dlpack(encoded.indices)
-        texts = [label_text(text) for text in encoded.dictionary.to_pylist()]
-        labels = list(dict.fromkeys(text for text in texts if text))
+        column = self.roles.label
+        texts = [label_text(value) for value in self.texts.single(column).unique().to_pylist()]
+        labels = list(dict.fromkeys(filter(None, texts)))
         kinds = {text: target_or_not(text) if target is None else int(text == label_text(target)) for text in labels}
-        unknown = [text for text, kind in kinds.items() if kind is None]
-        named = [labels[place] for place in named_class(self.roles.score, labels)]
-        problem, row = "", None
-        if target is not None and 1 not in kinds.values():
-            problem = f"has no label {quoted(target)} of --target-label, but {listed(labels)}"
-        elif target is None and {"0", "-1"} <= {*labels}:
-            problem = "has the labels 0 and -1: name that of targets with --target-label"
-        elif target is None and named and kinds[named[0]] == 0 and to_number(named[0]) is None:
-            way = f"--target-label {shlex.quote(named[0])} makes it the target"
-            problem = f"has no target {quoted(named[0])}, but {quoted(self.roles.score)} is named after it: {way}"
-        elif unknown and len(labels) <= 2:
-            problem = f"has the labels {listed(labels)}: {choices('--target-label', labels)}"
-        elif unknown:
-            rule = "must be a word of targets or of non-targets, such as 1, target, 0, nontarget"
-            known = "name the label of targets with --target-label, and all others are non-targets"
-            problem = f"{rule}, but is {quoted(unknown[0])}: {known}"
-            row = int((codes == texts.index(unknown[0])).argmax()) + 1
+        problem = self._problem_of_labels(kinds, target)
         if problem:
-            raise PredictionsError(path, problem, row=row, column=column)
+            raise PredictionsError(self.table.path, problem, column=column)
+
+        def kind(value: Any) -> int | None:
+            return kinds.get(label_text(value), -1)
+
+        rule = "must be a word of targets or of non-targets, such as 1, target, 0, nontarget"
+        advice = "--target-label names the label of targets, and all others are non-targets"
+        codes = self.texts.codes(column, kind, f"{rule} ({advice})").numpy().astype(np.int8)
         words = [text for text in labels if kinds[text]] or [f"not {text}" for text in labels]
         others = [text for text in labels if not kinds[text]]
         pooled = f", {listed(others)} are non-targets together" if len(others) > 1 else ""
-        meaning = f"{listed(words)} = target{pooled or ', all others are non-targets' * (target is not None)}"
-        return np.array([kinds.get(text, -1) for text in texts], dtype=np.int8)[codes], meaning
+        return codes, f"{listed(words)} = target{pooled or ', all others are non-targets' * (target is not None)}"
+
+    def _problem_of_labels(self, kinds: Mapping[str, int | None], target: str | None) -> str:
+        """Return the problem that labels do not tell targets from non-targets, given their ``kinds``; "" if they do."""
+        labels, score = [*kinds], self.roles.score
+        if target is not None:
+            has_target = 1 in kinds.values()
+            return "" if has_target else f"has no label {quoted(target)} of --target-label, but {listed(labels)}"
+        if {"0", "-1"} <= {*labels}:
+            return "has the labels 0 and -1: name that of targets with --target-label"
+        named = [labels[place] for place in named_class(score, labels)]
+        if named and kinds[named[0]] == 0 and to_number(named[0]) is None:
+            way = f"--target-label {shlex.quote(named[0])} makes it the target"
+            return f"has no target {quoted(named[0])}, but {quoted(score)} is named after it: {way}"
+        is_unknown = None in kinds.values() and len(labels) <= 2
+        return f"has the labels {listed(labels)}: {choices('--target-label', labels)}" if is_unknown else ""
 
     def is_gap(self, column: str) -> NDArray[np.bool_]:
         """Return a mask (N,), True for rows without a text in ``column``."""

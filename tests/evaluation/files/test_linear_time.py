@@ -20,11 +20,11 @@ from pyarrow import feather, parquet
 
 from mpcs_torch.concern import load_concern
 from mpcs_torch.errors import MpcsError
+from mpcs_torch.evaluation.files.changed_trials import read_cohort
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
-from mpcs_torch.evaluation.files.write import read_cohort
 from mpcs_torch.learning.checkpoint_files import Manifest
 from mpcs_torch.trainer.config.load_with_suggestions import load_config
 from mpcs_torch.trainer.result import read_records

@@ -10,8 +10,8 @@ import pyarrow
 import pytest
 from pyarrow import csv, parquet
 
+from mpcs_torch.evaluation.files.changed_trials import normalize_trials, rewrite_scores
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.write import normalize_trials, rewrite_scores
 
 COHORT = {"a": [1.0, 3.0, 2.5], "b": [0.0, 4.0, -1.0], "x": [5.0, 6.0, 9.0], "y": [-2.0, 2.0, 1.0]}
 TRIALS = [("a", "x", 1.5), ("b", "x", -0.5), ("b", "y", 2.0)]

@@ -76,3 +76,10 @@ def test_a_file_accepts_the_sums_that_a_tensor_accepts(tmp_path: Path, off: floa
     evaluate(probs, TARGET, class_names=["a", "b", "c"])
     rows = Predictions(written(tmp_path / "p.csv", probs, TARGET, {})).rows()
     torch.testing.assert_close(rows.scores, probs / probs.sum(1, keepdim=True))
+
+
+def test_degrees_of_truth_are_not_divided_by_their_sum(tmp_path: Path) -> None:
+    probs = torch.tensor([[0.33, 0.33, 0.33]] * 9, dtype=torch.float64)  # as shares that are rounded would be
+    file = Predictions(written(tmp_path / "p.csv", probs, SHARES.double().sqrt(), {}))
+    torch.testing.assert_close(file.rows().scores, probs)
+    assert file.notes == []
