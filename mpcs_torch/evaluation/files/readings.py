@@ -15,7 +15,7 @@ from mpcs_torch.evaluation.files.one_probability import of_one_class, probabilit
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import CLASS_SCORES, DECIDED, PROBABILITY, UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.score_sets import chosen_columns, chosen_set, first_list, score_lists, score_sets
-from mpcs_torch.evaluation.files.tables import listed, to_number
+from mpcs_torch.evaluation.files.tables import listed
 from mpcs_torch.evaluation.files.words import DECISION, TRUE, is_label, stem
 from mpcs_torch.functional.inputs.decisions import highest_class
 
@@ -153,15 +153,12 @@ def _doubted(facts: Facts, reading: Reading, labels: Labels) -> Reading:
 
 def _are_classes(facts: Facts, label: str, roles: Roles) -> bool:
     """Return whether a column that no name calls labels has only names of classes; without a header also numbers."""
-    texts, size = facts.texts(label), len(roles.classes)
+    texts = facts.texts(label)
     if roles.form not in ("columns", "lists"):
         return False
-    if facts.kinds[label] == "text" or facts.table.has_names:
-        return facts.kinds[label] == "text" and texts <= {*roles.classes}
-    from_0, from_1 = ({*map(str, range(first, first + size))} for first in (0, 1))
-    is_number = ("0" in texts and texts <= from_0) or (str(size) in texts and texts <= from_1)
-    is_called = texts <= {*roles.classes} or all(to_number(each) is None for each in roles.classes)
-    return is_number and is_called and len(texts) < len(facts.values[label])
+    if facts.kinds[label] == "text":
+        return texts <= {*roles.classes}
+    return not facts.table.has_names and len(texts) < len(facts.values[label])  # else they number the rows
 
 
 def _is_best(facts: Facts, roles: Roles, label: str) -> bool:
