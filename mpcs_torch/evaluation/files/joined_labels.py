@@ -32,11 +32,11 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
     if reading.labels is None:
         return table
     other = open_table(reading.labels)
-    ours, theirs_id = _id_columns(table, other, reading)
-    of_class = _labels_in(other, reading, theirs_id, table.names)
+    pair = _id_columns(table, other, reading)
+    ids = [] if pair is None else [pair[1]]
+    of_class = _labels_in(other, reading, ids, table.names)
     groups = [name for name in reading.columns if name in other.names and name not in table.names]
-    wanted = [*([] if theirs_id is None else [theirs_id]), *of_class.values(), *groups]
-    theirs = other.read(wanted)
+    theirs = other.read([*ids, *of_class.values(), *groups])
     if not theirs.rows:
         raise PredictionsError(other.path, "has no rows")
     added = dict(zip(groups, groups, strict=True))
@@ -46,14 +46,16 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
             joined += f" of {other.path.name}"
         added[joined] = name
         of_class[class_name] = joined
-    if ours is None or theirs_id is None:
+    if pair is None:
+        by = "the order of rows"
         rows, header = table.read(table.names[:1]).rows, f" below the header {listed(other.names, 3)}"
         check_as_many(other.path, theirs.rows, table.path, rows, header if other.has_names else "")
         places = np.arange(rows, dtype=np.int32)
     else:
-        known = RowIds.of(theirs, [theirs_id]).check_different()
-        ids, may_lack = RowIds.of(table.read([ours]), [ours]), reading.missing == "drop"
-        places = ids.among(known) if may_lack else ids.all_among(known, " (--missing drop leaves such rows out)")
+        by = " = ".join(dict.fromkeys(map(quoted, pair)))
+        known, own = RowIds.of(theirs, ids).check_different(), RowIds.of(table.read(pair[:1]), pair[:1])
+        may_lack = reading.missing == "drop"
+        places = own.among(known) if may_lack else own.all_among(known, " (--missing drop leaves such rows out)")
 
     def load(wanted: Sequence[str], numbers: Collection[str], rows: int | None) -> dict[str, Column]:
         inner = [name for name in wanted if name not in added]
@@ -61,8 +63,6 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
         taken = min(map(len, columns.values()), default=None)
         return columns | {name: _take(theirs.columns[added[name]], places[:taken]) for name in wanted if name in added}
 
-    by = "the order of rows" if ours is None else quoted(ours)
-    by += "" if ours == theirs_id else f" = {quoted(theirs_id)}"
     how = f"labels of {other.path.name} by {by}"
     return replace(
         table,
@@ -76,14 +76,14 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
     )
 
 
-def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, scores: Sequence[str]) -> dict[str, str]:
+def _labels_in(other: FileTable, reading: ReadOptions, ids: Sequence[str], scores: Sequence[str]) -> dict[str, str]:
     """Map "" to the column of labels in ``other``; without such a column, map each class to its column of soft labels.
 
     The columns of soft labels are named as such, or as the classes of the columns of ``scores``.
     """
     other.check_columns([reading.label_column], "--label-column")
-    ids = [name for name in other.names if name == identifier or is_index(name)]
-    facts = Facts(other, ReadOptions(label_column=reading.label_column), None, [*ids, *reading.columns])
+    taken = [*ids, *filter(is_index, other.names), *reading.columns]
+    facts = Facts(other, ReadOptions(label_column=reading.label_column), None, taken)
     candidates = label_candidates(facts)
     named = [each for each in candidates if each.is_named]
     if len(named) > 1:
@@ -114,8 +114,8 @@ def _soft_labels(facts: Facts, scores: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _id_columns(table: FileTable, other: FileTable, reading: ReadOptions) -> tuple[str | None, str | None]:
-    """Return the column of ids of each table; None twice if rows are matched in order, because a table has no ids.
+def _id_columns(table: FileTable, other: FileTable, reading: ReadOptions) -> tuple[str, str] | None:
+    """Return the column of ids of each table; None if rows are matched in order, because a table has no ids.
 
     Raises:
         PredictionsError: If both tables have ids, but not one pair of columns with the same values.
@@ -126,7 +126,7 @@ def _id_columns(table: FileTable, other: FileTable, reading: ReadOptions) -> tup
         return reading.id_column, reading.id_column
     ours, theirs = (_ids_of(each) for each in (table, other))
     if not ours or not theirs:
-        return None, None
+        return None
     chosen = [(name, name) for name in ours if name in theirs]
     if len(chosen) != 1:
         known = {name: _named_rows(other, name) for name in theirs}
