@@ -84,20 +84,21 @@ def _labels_in(other: FileTable, reading: ReadOptions, ids: Sequence[str], score
     other.check_columns([reading.label_column], "--label-column")
     taken = [*ids, *filter(is_index, other.names), *reading.columns]
     facts = Facts(other, ReadOptions(label_column=reading.label_column), None, taken)
-    candidates = label_candidates(facts)
-    named = [each for each in candidates if each.is_named]
+    named = [each for each in label_candidates(facts) if each.is_named]
     if len(named) > 1:
         columns = [name for each in named for name in each.columns]
         ways = choices("--label-column", columns[:2])
         raise facts.error(f"has several columns that may be the labels, {listed(columns)}: {ways}")
+    labels = [name for each in named for name in each.hard]
+    if not named and len(facts.free) == 1 and (not other.has_names or not facts.by_kind(facts.free, "number")):
+        labels = facts.free
+    if labels:
+        return {labels[0] if facts.kinds[labels[0]] == "list" else "": labels[0]}
     truth = dict(named[0].truth) if named else _soft_labels(facts, scores)
-    if truth:
-        return truth
-    if len(candidates) != 1:
+    if not truth:
         has = f"has no column of labels that is known by its name; {other.it_has()}"
         raise facts.error(f"{has}: --label-column COLUMN names it")
-    [label] = candidates[0].hard
-    return {label if facts.kinds[label] == "list" else "": label}
+    return truth
 
 
 def _soft_labels(facts: Facts, scores: Sequence[str]) -> dict[str, str]:
