@@ -21,23 +21,17 @@ def side_by_side(readings: Sequence[Roles]) -> list[str]:
     """Return the names of models whose columns stand side by side: what is left of names without common words."""
     if len(readings) < 2:
         return []
-    words = [[SEPARATOR.split(name) for name in roles.scores] for roles in readings]
-    tokens = list[str]()
-    if all(len(names) == 1 for names in words):
-        singles = [names[0] for names in words]
-        start, end = _shared_words(singles), _shared_words([name[::-1] for name in singles])
-        if start and any(len(name) == start + end for name in singles):  # deep_pred beside deep_wide_pred
-            start -= 1
-        owns = [name[start : len(name) - end] for name in singles]
-    else:
-        owns = []
-        for place, names in enumerate(words):
-            others = {word for other, of in enumerate(words) if other != place for name in of for word in name}
-            owns.append([word for word in names[0] if word not in others and all(word in name for name in names)])
-    for own, roles in zip(owns, readings, strict=True):
-        name = roles.scores[0]
-        tokens.append(name[name.find(own[0]) : name.rfind(own[-1]) + len(own[-1])] if own else "")
-    return tokens if all(tokens) and len({*tokens}) == len(tokens) else []
+    words, models = list[list[str]](), list[str]()
+    for roles in readings:
+        names = [SEPARATOR.split(name) for name in roles.scores]
+        words.append([word for word in names[0] if all(word in name for name in names)])
+    start, end = _shared_words(words), _shared_words([each[::-1] for each in words])
+    if start and any(len(each) == start + end for each in words):  # deep_pred beside deep_wide_pred
+        start -= 1
+    for each, roles in zip(words, readings, strict=True):
+        name, own = roles.scores[0], each[start : len(each) - end]
+        models.append(name[name.find(own[0]) : name.rfind(own[-1]) + len(own[-1])] if own else "")
+    return models if all(models) and len({*models}) == len(models) else []
 
 
 def _shared_words(names: Sequence[Sequence[str]]) -> int:
