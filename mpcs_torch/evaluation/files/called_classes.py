@@ -65,17 +65,10 @@ def _called(
 ) -> Iterator[Reading]:
     """Yield ``reading`` with each of the ``names`` that labels in ``columns`` may have for its classes by this way."""
     roles = reading.roles
-    turned = roles._replace(scores=roles.scores[::-1], classes=roles.classes[::-1])
     fields = {"columns": span(roles.scores), "classes": listed(roles.classes), "size": len(roles.classes)}
     fields["labels"] = listed(sorted(set[str]().union(*map(facts.label_texts, columns)), key=number_or_text))
     for called in names:
-        doubt, orders = way.doubt, [roles]
-        if way.doubt == "which_number":
-            is_said = facts.class_names is not None or bool(facts.options.score_columns)
-            known = roles if is_said else _positive_last(roles, turned, called)
-            doubt = "which_number" if known is None else None
-            both = [turned, roles] if len(roles.classes) == 2 else [roles]
-            orders = both if known is None else [known]
+        orders, doubt = _orders(facts, roles, way, called)
         if doubt is None and len(names) > 1:
             doubt = "first_number"
         problem = reading.doubt if doubt is None else Problem(doubt, {"first": called[0], **fields})
@@ -84,10 +77,19 @@ def _called(
             yield reading._replace(roles=replaced, doubt=problem)
 
 
-def _positive_last(roles: Roles, turned: Roles, called: Sequence[str]) -> Roles | None:
-    """Return the order of classes in which label 1 is the class with a positive name, such as yes; None without one."""
-    orders = [each for each in (roles, turned) if [*map(is_positive, each.classes)] == [False, True]]
-    return orders[0] if orders and [*called] == ["0", "1"] else None
+def _orders(facts: Facts, roles: Roles, way: Way, called: Sequence[str]) -> tuple[list[Roles], Code | None]:
+    """Return the orders of the classes that may be meant by ``called``, and the doubt if the names do not tell one."""
+    is_said = facts.class_names is not None or bool(facts.options.score_columns)
+    if way.doubt != "which_number":
+        return [roles], way.doubt
+    if is_said:
+        return [roles], None
+    turned = roles._replace(scores=roles.scores[::-1], classes=roles.classes[::-1])
+    for order in (roles, turned):
+        is_positive_last = [*map(is_positive, order.classes)] == [False, True]
+        if is_positive_last and [*called] == ["0", "1"]:  # 1 is yes
+            return [order], None
+    return [turned, roles] if len(roles.classes) == 2 else [roles], way.doubt
 
 
 def _all_labels(facts: Facts, columns: Sequence[str]) -> list[str]:
