@@ -231,3 +231,11 @@ def _brier(probs: torch.Tensor) -> float:
     truth = torch.zeros_like(probs)
     truth[:, 0] = 1
     return float((probs - truth).square().sum(dim=1).mean())
+
+
+def test_letters_with_accents_do_not_part_words(tmp_path: Path) -> None:
+    header = "share,Predictioncat,Predictionété,Predictionowl,target_cat,target_été,target_owl"
+    path = tmp_path / "p.csv"
+    path.write_text(f"{header}\n0.03,0.3063,0.0012,0.6925,0,1,0\n0.05,0.2287,0.1771,0.5942,1,0,0\n")
+    with pytest.raises(PredictionsError, match="--label-column"):  # not the labels target_été of one probability
+        Predictions(path)
