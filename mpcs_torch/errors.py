@@ -32,6 +32,7 @@ class InvalidValueError(MpcsError, ValueError):
         rule: What the argument must be; its first word is the name of the argument.
         value: What it is, in the form in which the message quotes it.
         sample: The index of the first sample that breaks the rule, if samples do.
+        column: The index of the value of this sample that breaks the rule, if it is known which does.
         count: The number of samples that break it, if only their number is known.
 
     Example:
@@ -39,8 +40,16 @@ class InvalidValueError(MpcsError, ValueError):
         beta must be finite and > 0, but got -1.0.
     """
 
-    def __init__(self, rule: str, value: object = None, *, sample: int | None = None, count: int | None = None) -> None:
-        self.rule, self.value, self.sample, self.count = rule, value, sample, count
+    def __init__(
+        self,
+        rule: str,
+        value: object = None,
+        *,
+        sample: int | None = None,
+        column: int | None = None,
+        count: int | None = None,
+    ) -> None:
+        self.rule, self.value, self.sample, self.column, self.count = rule, value, sample, column, count
         found = f"got {value}"
         if sample is not None:
             found = f"sample {sample} has {value}"
@@ -52,6 +61,11 @@ class InvalidValueError(MpcsError, ValueError):
     def argument(self) -> str:
         """The name of the argument that breaks the rule."""
         return self.rule.split(maxsplit=1)[0]
+
+    @property
+    def plain_rule(self) -> str:
+        """The rule without the name of the argument, and without the advice in brackets, which is for Python."""
+        return self.rule.removeprefix(self.argument).partition(" (")[0].strip()
 
 
 def require(is_kept: object, rule: str, value: object) -> None:

@@ -205,7 +205,7 @@ def estimate_file_priors(
     known, others = validation.logits(), unlabelled.logits()
     advance(len(known.scores) + len(others.scores))
     cluster = validation.reading.cluster
-    clusters = [None if cluster is None else rows.texts(cluster) for rows in (known, others)]
+    clusters = [None if cluster is None else rows.others.groups(cluster).of_rows() for rows in (known, others)]
     for predictions in (validation, unlabelled):
         for caution in shared_by_rows(predictions):
             warnings.warn(caution, stacklevel=2)

@@ -14,14 +14,11 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
 from mpcs_torch.errors import did_you_mean, quoted
-from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.evaluation.rows import Rows, checked_scores
 from mpcs_torch.evaluation.scores import on_screen
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
-from mpcs_torch.functional.inputs.arrays import by_class
 from mpcs_torch.functional.inputs.decisions import flatten_decisions, highest_class
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale
-from mpcs_torch.functional.inputs.soft_labels import annotator_shares, flatten_soft
 from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
 from mpcs_torch.metrics.metric_groups import MetricGroup, metric_groups
 from mpcs_torch.metrics.register import ENTRIES, FAMILIES, MetricEntry, Takes
@@ -102,25 +99,7 @@ class ChosenMetrics(NamedTuple):
                 raise ValueError(f"preds must be integer decisions (N,), but got {preds.dtype} {tuple(preds.shape)}.")
             raise_first(decided.find_faults())
             return preds.long().cpu().reshape(-1, 1), decided.labels.target.cpu()
-        shares: Tensor | None = None
-        if self.is_soft:
-            soft = flatten_soft(preds, target, num_classes=classes, sample_weight=None, ignore=None)
-            raise_first(soft.find_faults()[: 1 if self.has_shares else None])
-            if not self.has_shares:
-                return soft.predicted.double().cpu(), soft.actual.double().cpu()
-            shares, fault = annotator_shares(soft.actual.double().cpu())
-            raise_first([fault])
-            preds = by_class(preds, classes)
-            target = shares.argmax(1).to(preds.device)  # any valid class: only probabilities are checked below
-        samples = flatten_samples(
-            preds, target, num_classes=classes, scale=input_scale(False), ignore_index=None, sample_weight=None
-        )
-        try:
-            raise_first(samples.find_faults())
-        except ValueError as error:  # the message names arguments that evaluate does not have
-            message = str(error).replace("pass from_logits=True", "take logits.softmax(1)")
-            raise ValueError(message.replace(" (or ignore_index)", "")) from None
-        return samples.scores.detach().double().cpu(), samples.labels.target.cpu() if shares is None else shares
+        return checked_scores(preds, target, classes, is_soft=self.is_soft, has_shares=self.has_shares)
 
     def notes(self, *, is_default: bool) -> list[str]:
         """Return sentences on the metrics left out, and why; empty if the user named metrics (not ``is_default``)."""

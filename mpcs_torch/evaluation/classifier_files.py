@@ -24,7 +24,8 @@ from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.models import split_models
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, file_names, naming_file
-from mpcs_torch.evaluation.files.tables import shared_ids, to_number
+from mpcs_torch.evaluation.files.row_ids import shared_ids
+from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows, class_weights
 from mpcs_torch.functional.concern.coverage import danger_risks

@@ -27,7 +27,7 @@ from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
-from mpcs_torch.functional.inputs.groups import costs_by_label, group_codes
+from mpcs_torch.functional.inputs.groups import Groups, costs_by_label
 from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
 from mpcs_torch.learning.rule_fit import check_row_costs
@@ -70,8 +70,8 @@ class UnitRows(NamedTuple):
     """(M, C), float64."""
     target: Tensor
     """(M,), int64: labels; `NO_LABEL` for a row without a label, or for a unit with such a row."""
-    texts: dict[str, list[str]]
-    """The text of each row, (M,), by the name of the column."""
+    groups: dict[str, Groups]
+    """The groups of the rows, by the name of the column."""
     units: Tensor
     """(N,): for each of the N rows of the file, its index among the M rows."""
     note: str
@@ -81,23 +81,23 @@ class UnitRows(NamedTuple):
 
     @classmethod
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
-        """Return `UnitRows` of ``rows`` and the texts of ``columns``; if there are units, combine the rows of each."""
+        """Return `UnitRows` of ``rows`` and the groups in ``columns``; if there are units, combine the rows of each."""
         unit, size, names = predictions.reading.unit, len(rows.numbers), predictions.class_names
         target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
-        texts = {name: rows.texts(name) for name in columns}
+        groups = {name: rows.others.groups(name) for name in columns}
         costs = costs_of_rows(rows.others, predictions.reading, len(names))
         if unit is None:
-            return cls(rows.scores, target, texts, torch.arange(size), "", costs)
-        of_rows = rows.texts(unit)
+            return cls(rows.scores, target, groups, torch.arange(size), "", costs)
+        of_rows = rows.others.groups(unit)
         with naming_file(predictions.path):
             units = DecisionUnits.of(of_rows, predictions.reading.combine, concern, len(names), size, unit)
-            codes, of_columns = units.units.codes, {name: group_codes(name, texts[name], size) for name in texts}
-            texts = {name: [of.names[code] for code in units.same(of.codes, name)] for name, of in of_columns.items()}
+            codes = units.units.codes
+            groups = {name: units.combined_groups(of, name) for name, of in groups.items()}
             logits = units.probabilities(rows.scores.softmax(1)).clamp(min=MIN_PROBABILITY).log()
             lacks = units.highest((target == NO_LABEL).long())[codes] == 1
             target = units.classes(target.masked_fill(lacks, NO_LABEL), len(names))
             costs = None if costs is None else units.same(costs, "costs")
-        return cls(logits, target, texts, codes, units.note(names), costs)
+        return cls(logits, target, groups, codes, units.note(names), costs)
 
 
 def open_to_fit(rule: DecisionRule, path: Path, reading: ReadOptions) -> Predictions:
@@ -118,11 +118,12 @@ def rows_to_fit(rule: DecisionRule, predictions: Predictions, advance: Advance) 
     advance(len(read.scores))
     by = {limit.by for limit in rule.limits if limit.by is not None}
     columns = {*by, *(name for name in (cluster, weight) if name is not None)}
-    logits, target, texts, _, note, costs = UnitRows.of(read, predictions, rule.concern, columns)
-    arguments = {"preds": logits, "target": target, "groups": {name: texts[name] for name in by}, "costs": costs}
-    arguments |= {} if cluster is None else {"clusters": texts[cluster]}
+    logits, target, groups, _, note, costs = UnitRows.of(read, predictions, rule.concern, columns)
+    by_group = {name: groups[name].of_rows() for name in by}
+    arguments = {"preds": logits, "target": target, "groups": by_group, "costs": costs}
+    arguments |= {} if cluster is None else {"clusters": groups[cluster].of_rows()}
     with naming_file(predictions.path):
-        arguments |= {} if weight is None else {"weights": [float(text) for text in texts[weight]]}
+        arguments |= {} if weight is None else {"weights": [float(text) for text in groups[weight].of_rows()]}
     return arguments, note
 
 
@@ -196,7 +197,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
 
     copy_table(table, out, change, has_names=True, names=roles.usual_names())
     result = _evaluated(rule, rows, assessed.decision, predictions, out.name)
-    clusters = None if cluster is None else rows.texts[cluster]
+    clusters = None if cluster is None else rows.groups[cluster].of_rows()
     estimates = estimate_decisions(assessed, rule.concern, rows.target, clusters=clusters, costs=rows.costs)
     return FileDecisions(len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note, estimates)
 
@@ -210,7 +211,7 @@ def _evaluated(
     if not len(target):
         return None
     rule.warn_of_fitted(rows.logits[is_labelled])
-    ids = torch.arange(len(target)) if cluster is None else ids_of_names(rows.texts[cluster])[is_labelled]
+    ids = torch.arange(len(target)) if cluster is None else ids_of_names(rows.groups[cluster].of_rows())[is_labelled]
     refers = bool(((decided < 0) | (decided >= len(rule.concern.classes))).any())
     paid = None
     if rows.costs is not None and not refers:

@@ -17,7 +17,7 @@ from mpcs_torch.evaluation.detector_scores import DetectorScores
 from mpcs_torch.evaluation.detectors import MISSES, evaluate_detectors
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, file_names, naming_file
-from mpcs_torch.evaluation.files.tables import RowIds
+from mpcs_torch.evaluation.files.row_ids import RowIds, check_as_many
 from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_threshold, learned_thresholds
 from mpcs_torch.evaluation.result import Result
@@ -146,16 +146,14 @@ def _align(first: TrialTable, other: TrialTable, paths: tuple[Path, Path]) -> Tr
     if first.names is not None and other.names is not None:
         ids = RowIds(paths[0], first.names, has_rows=False)
         others = RowIds(paths[1], other.names, has_rows=False)
-        in_order, how = torch.from_numpy(ids.all_among(others)), "by name"
-        others.all_among(ids)
+        in_order, how = ids.order_among(others), "by name"
         trials = Trials(trials.scores[in_order], trials.labels[in_order])
     elif (first.names is None) != (other.names is None):
         unnamed = paths[0] if first.names is None else paths[1]
         rule = "must name its trials, by a column trial or --id-column, as the other file does"
         raise PredictionsError(unnamed, rule)
-    elif len(trials.labels) != len(first.trials.labels):
-        sizes = f"{len(trials.labels)} trials, but {paths[0]} has {len(first.trials.labels)}"
-        raise PredictionsError(paths[1], f"has {sizes}: without names, they are matched row by row")
+    else:
+        check_as_many(paths[1], len(trials.labels), paths[0], len(first.trials.labels), " without names")
     differs = trials.labels != first.trials.labels
     if differs.any():
         place = int(differs.nonzero()[0])

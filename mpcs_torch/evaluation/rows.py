@@ -8,8 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import quoted
-from mpcs_torch.functional.inputs.arrays import as_tensor
+from mpcs_torch.errors import InvalidValueError, quoted
+from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
+from mpcs_torch.functional.inputs.faults import raise_first
+from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale
+from mpcs_torch.functional.inputs.soft_labels import annotator_shares, flatten_soft
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 REPEATED = 2**17
@@ -86,6 +89,40 @@ class Rows(NamedTuple):
             else:
                 joined.append(None if column[0] is None else torch.cat(column))
         return Rows(*joined)
+
+
+def checked_scores(
+    preds: Tensor, target: Tensor, num_classes: int, *, is_soft: bool, has_shares: bool
+) -> tuple[Tensor, Tensor]:
+    """Validate probabilities and labels, and return them on the CPU: float64 (N, C); int64 (N,), or float64 (N, C).
+
+    Args:
+        preds: ``(N, C)`` probabilities; or degrees of truth from 0 to 1, if soft labels are no shares.
+        target: ``(N,)`` classes; or ``(N, C)`` soft labels.
+        num_classes: The number of classes C.
+        is_soft: Whether labels are soft.
+        has_shares: Whether soft labels are the shares of annotators, which are divided by their sum.
+
+    Raises:
+        ValueError: If a shape or a dtype is wrong; for a value, an `InvalidValueError`.
+    """
+    shares: Tensor | None = None
+    if is_soft:
+        soft = flatten_soft(preds, target, num_classes=num_classes, sample_weight=None, ignore=None)
+        raise_first(soft.find_faults()[: 1 if has_shares else None])
+        if not has_shares:
+            return soft.predicted.double().cpu(), soft.actual.double().cpu()
+        shares, fault = annotator_shares(soft.actual.double().cpu())
+        raise_first([fault])
+        preds = by_class(preds, num_classes)
+        target = shares.argmax(1).to(preds.device)  # any valid class: only probabilities are checked below
+    samples = flatten_samples(preds, target, num_classes, input_scale(False))
+    try:
+        raise_first(samples.find_faults())
+    except InvalidValueError as error:  # the message names arguments that evaluate does not have
+        rule = error.rule.replace("pass from_logits=True", "take logits.softmax(1)").replace(" (or ignore_index)", "")
+        raise InvalidValueError(rule, error.value, sample=error.sample, column=error.column) from None
+    return samples.scores.detach().double().cpu(), samples.labels.target.cpu() if shares is None else shares
 
 
 def names_in(values: Any) -> list[Any]:

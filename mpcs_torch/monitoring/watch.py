@@ -145,7 +145,7 @@ def names_of_groups(path: Path, column: str) -> list[str]:
     """Return the different texts of a column, sorted; a row without a text belongs to the group "(none)"."""
     table = open_table(path)
     table.check_columns([column], "--limit")
-    texts = distinct_texts(table, [column], 10**4, has_gaps=True)
+    texts = distinct_texts(table, column, 10**4)
     return sorted({text or NO_GROUP for text in texts})
 
 

@@ -232,7 +232,7 @@ def test_limits_of_patients_and_sites_and_all_columns_flow_through_files(
     Path("gaps.csv").write_text(Path("validation.csv").read_text().replace(",p7,", ",,"))
     gaps = ("decide", "fit", "gaps.csv", *fit[3:], *limits, "--cluster", "patient", "--overwrite")
     assert run(*gaps) == 2
-    assert "row 36, column patient: must name a group, but is missing" in one_line(capsys.readouterr().err)
+    assert "row 36, column patient: must have a name, but is missing" in one_line(capsys.readouterr().err)
     Path("clash.csv").write_text(Path("new.csv").read_text().replace(",age", ",risk", 1))
     assert run("decide", "apply", "rule.pt", "clash.csv", "--out", "clash-decisions.csv") == 2
     assert "has a column 'risk', which decisions are written to: rename it" in one_line(capsys.readouterr().err)
@@ -289,7 +289,7 @@ def test_rows_without_scores_are_left_out_and_stay_in_the_file(
     DecisionRule(load_concern(concern), calibration=None).save(rule)
     new.write_text("id,red,yellow,green,blue\na,0.7,0.1,0.1,0.1\nb,,,,\nc,0.1,0.1,0.1,0.7\n")
     assert run("decide", "apply", rule, new, "--out", out) == 2
-    assert "row 2, column red: must be a probability" in one_line(error := capsys.readouterr().err)
+    assert "row 2, column red: must be probabilities" in one_line(error := capsys.readouterr().err)
     assert "is missing (--missing drop leaves such rows out)" in one_line(error)
     assert run("decide", "apply", rule, new, "--out", out, "--missing", "drop") == 0
     printed = capsys.readouterr().out

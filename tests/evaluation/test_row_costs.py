@@ -116,7 +116,7 @@ def test_a_frame_has_them() -> None:
     ("arguments", "message"),
     [
         ({"costs": COSTS[:, :2]}, r"costs must be \(N, C\), \(300, 3\) here: .* have shape \(300, 2\)"),
-        ({"costs": COSTS / 0}, "costs must each be finite, but that of row 0, decision"),
+        ({"costs": COSTS / 0}, "costs must each be finite, but sample 0 has inf"),
         ({"metrics": ["accuracy"]}, "has costs of rows, but no metric takes them: mean_cost and regret do"),
         ({"costs": None, "metrics": ["regret"]}, "has no costs of rows, but regret must have them"),
         ({"preds": torch.full((300,), -1), "class_names": 3}, "among its decisions, but mean_cost, regret must"),
@@ -172,8 +172,8 @@ def test_a_column_may_hold_lists_of_costs(tmp_path: Path, capsys: pytest.Capture
     [
         ("pay,ask", "--cost-columns must name a column for each class, a, b, c, but names pay, ask"),
         ("pay,ask,halt", "has no column 'halt' of --cost-columns"),
-        ("pay", "column pay: must have a cost for each of the 3 classes, but has 1"),
-        ("pay,ask,stop", "row 8, column ask: a cost must be finite, but is inf"),
+        ("pay", "costs must be (N, C), (300, 3) here: of each row and decision, but have shape (300, 1)"),
+        ("pay,ask,stop", "row 8, column ask: must each be finite, but is inf"),
     ],
 )
 def test_bad_columns_are_refused(

@@ -203,7 +203,7 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
     ("arguments", "message"),
     [
         ({"weights": [1.0]}, r"weights must be \(N,\) for the 300 rows, but have shape \(1,\)"),
-        ({"weights": -WEIGHTS}, r"weights must each be at least 0 and finite, but that of row 0 \(from 0\) is -0"),
+        ({"weights": -WEIGHTS}, "weights must each be at least 0 and finite, but sample 0 has -0"),
         ({"prevalence": {"a": 1}}, "prevalence must name all classes"),
         ({"prevalence": [0.5, 0.5, 0.5]}, "prevalence must be 3 shares with the sum 1"),
         ({"prevalence": [0.5, 0.2, 0.3], "target": TARGET.clamp(max=1)}, r"\['c'\] has none"),
@@ -215,7 +215,7 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
         ({"frequencies": [1]}, r"frequencies must be \(N,\) for the 300 rows, but have shape \(1,\)"),
         (
             {"frequencies": torch.zeros(300)},
-            r"frequencies must each be a whole number of at least 1, but that of row 0 \(from 0\) is 0",
+            "frequencies must each be a whole number of at least 1, but sample 0 has 0.",
         ),
         ({"frequencies": WEIGHTS + 1}, "frequencies must each be a whole number of at least 1"),
         ({"frequencies": torch.full((300,), 10**6)}, "frequencies must sum to at most 100000000, but sum to 3e[+]08"),
@@ -401,12 +401,12 @@ def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("weight", "options", "message"),
     [
-        (-1, (), "column w: a weight must be at least 0 and finite, but is -1"),
-        ("", (), "column w: a weight must be at least 0 and finite, but is nan"),
+        (-1, (), "row 300, column w: must each be at least 0 and finite, but is -1"),
+        ("", (), "row 300, column w: must each be at least 0 and finite, but is missing"),
         ("heavy", (), "column w: must be a number, but is 'heavy'"),
         (1, ("--weight", "v"), "--weight: is given more than once"),
         (1, ("--frequency", "v"), "has no column 'v' of --frequency"),
-        (0, ("--frequency", "w"), "column w: a frequency must be a whole number of at least 1, but is 0"),
+        (0, ("--frequency", "w"), "column w: must each be a whole number of at least 1, but is 0"),
         (1, ("--prevalence", "a=0.5"), "prevalence must name all classes, ['a', 'b', 'c'], but names ['a']"),
         (1, ("--prevalence", "a,b"), "must be a share for each class, such as ill=0.01,healthy=0.99"),
         (1, ("--prevalence", "a=x"), "could not convert string to float"),

@@ -23,10 +23,10 @@ from mpcs_torch.evaluation.calibration_files import (
     new_calibration,
     save_calibration,
 )
+from mpcs_torch.evaluation.files.changed_trials import rewrite_scores
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
-from mpcs_torch.evaluation.files.write import rewrite_scores
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.checkpoint_files import Manifest, delete_checkpoints
 from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_config

@@ -165,7 +165,7 @@ def test_a_weight_counts_as_rows_of_the_same_cluster() -> None:
         assert by_weight.report is not None
         assert by_rows.report is not None
         assert by_weight.report.coverage == pytest.approx(by_rows.report.coverage)
-    with pytest.raises(ValueError, match="weights must each be at least 0 and finite, but that of row 0"):
+    with pytest.raises(ValueError, match="weights must each be at least 0 and finite, but sample 0 has"):
         by_weight.fit(preds, target, clusters=patients, weights=-weights)
 
 

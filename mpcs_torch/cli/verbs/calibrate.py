@@ -89,7 +89,7 @@ def apply(
         out: The file to write: text like SCORES, or parquet; npz or pt of arrays.
     """
     from mpcs_torch.evaluation.calibration_files import calibrate_predictions, load_calibration, open_to_calibrate
-    from mpcs_torch.evaluation.files.write import rewrite_scores
+    from mpcs_torch.evaluation.files.changed_trials import rewrite_scores
 
     saved = load_calibration(calibration)
     _refuse_others(reading, saved.method)

@@ -41,6 +41,7 @@ class Facts:
         options: The options for reading. Columns that they use for groups, clusters, weights or ids are not free.
         class_names: The names of the classes in index order, if they are known from elsewhere.
         others: Further columns that are not free.
+        needs_labels: Whether a reading must have labels.
         values: The values of the first rows, if they have been read.
     """
 
@@ -50,9 +51,12 @@ class Facts:
         options: ReadOptions,
         class_names: Sequence[str] | None = None,
         others: Sequence[str] = (),
+        *,
+        needs_labels: bool = True,
         values: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
-        self.table, self.options, self._known, self._others = table, options, class_names, others
+        self.table, self.options, self.needs_labels = table, options, needs_labels
+        self._known, self._others = class_names, others
         self._texts = dict[str, set[str]]()
         """The distinct texts of all rows, for the columns of which they were asked."""
         self.class_names = class_names or options.classes or table.classes or None
@@ -69,7 +73,8 @@ class Facts:
 
     def asked(self, options: ReadOptions) -> "Facts":
         """Return the facts of the same columns under other options."""
-        facts = Facts(self.table, options, self._known, self._others, self.values)
+        given = self._known, self._others
+        facts = Facts(self.table, options, *given, needs_labels=self.needs_labels, values=self.values)
         facts._texts = self._texts
         return facts
 
@@ -84,7 +89,7 @@ class Facts:
     def all_texts(self, name: str) -> set[str]:
         """Return the distinct texts of the column ``name`` in all rows, without missing values."""
         if name not in self._texts:
-            self._texts[name] = {label_text(text) for text in distinct_texts(self.table, [name], MAX_CLASSES)}
+            self._texts[name] = {label_text(text) for text in distinct_texts(self.table, name, MAX_CLASSES)} - {""}
         return self._texts[name]
 
     def label_texts(self, name: str) -> set[str]:

@@ -1,8 +1,6 @@
 """Open files as tables, with one function for each format."""
 
 import json
-import math
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -12,18 +10,17 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.lib import format as npy
-from torch import Tensor
 
 from mpcs_torch.errors import has_control, quoted
+from mpcs_torch.evaluation.files.arrays import npy_table, npz_table, torch_table
 from mpcs_torch.evaluation.files.delimited import SNIFFED_BYTES, detect_encoding, has_header, read_text, sniff
 from mpcs_torch.evaluation.files.hdf5 import hdf5_table
+from mpcs_torch.evaluation.files.json_records import flat_record, parse_records
 from mpcs_torch.evaluation.files.reading import PredictionsError, reading
 from mpcs_torch.evaluation.files.tables import Column, FileTable, make_column, unnamed
 from mpcs_torch.evaluation.files.unpacked_columns import counted_table, message_bytes, parquet_batches
 from mpcs_torch.evaluation.files.weka import HEADER as WEKA_HEADER
 from mpcs_torch.evaluation.files.weka import arff_as_csv, distribution_as_csv, is_arff
-from mpcs_torch.evaluation.files.words import CLASS_NAMES, plain
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.unpacking import unpack, unpacked_zip, zip_members
 from mpcs_torch.io.untrusted_files import (
@@ -31,11 +28,8 @@ from mpcs_torch.io.untrusted_files import (
     MAX_NAME,
     OBJECT_BYTES,
     VALUE_BYTES,
-    FileRuleError,
     Unpacked,
     check_regular,
-    check_whole_tensors,
-    load_tensors,
 )
 
 PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -64,7 +58,7 @@ def open_table(path: str | Path, *, is_whole: bool = True) -> FileTable:
         read = partial(_content, path, compression, is_whole=is_whole)
         text = partial(_text_table, compression=compression, read=read)
         opened = next((opened for mark, opened in FORMATS.items() if start.startswith(mark)), text)
-        table = (_torch_table if path.suffix.lower() in (".pt", ".pth") else opened)(path)
+        table = (torch_table if path.suffix.lower() in (".pt", ".pth") else opened)(path)
         check_names(path, table.names)
         return table
 
@@ -254,122 +248,8 @@ def _zip_table(path: Path) -> FileTable:
     if any(name.startswith("xl/") for name in names):
         return _xlsx_table(path)
     if any(name.endswith("data.pkl") for name in names):
-        return _torch_table(path)
-    return _npz_table(path)
-
-
-def _npz_table(path: Path) -> FileTable:
-    arrays, other = dict[str, Any](), list[str]()
-    with zipfile.ZipFile(path) as archive:
-        members = archive.infolist()
-        for member in members:
-            name = member.filename.removesuffix(".npy")
-            try:
-                arrays[name] = _member_array(archive, member)
-            except ValueError:  # no array, or an array of Python objects, which would need pickle
-                if len(members) == 1:
-                    raise
-                other.append(name)
-    return _arrays_table(path, arrays, other)
-
-
-def _member_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
-    """Read an array in a zip archive; refuse one whose header declares more values than it has, before it is made."""
-    with archive.open(member) as file:
-        header = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
-        shape, _, dtype = header(file)
-        if math.prod(shape) * dtype.itemsize > member.file_size:
-            raise FileRuleError(f"{quoted(member.filename)} must have all values of its shape {quoted(shape)}")
-        file.seek(0)
-        return npy.read_array(file, allow_pickle=False)
-
-
-def _npy_table(path: Path) -> FileTable:
-    return replace(_arrays_table(path, {"column 1": np.load(path, mmap_mode="r")}), has_names=False)
-
-
-def _torch_table(path: Path) -> FileTable:
-    saved = load_tensors(path, mmap=True)
-    saved = {"column 1": saved} if isinstance(saved, Tensor) else saved
-    if not isinstance(saved, dict) or not any(isinstance(value, Tensor) for value in saved.values()):
-        raise PredictionsError(path, "must contain a dictionary with tensors, such as preds and target")
-    _count_values(saved, Unpacked(path))
-    columns = {str(name): value for name, value in saved.items() if isinstance(value, (Tensor, list))}
-    check_whole_tensors(columns.values())
-    arrays = {name: value if isinstance(value, Tensor) else make_column(value) for name, value in columns.items()}
-    return _arrays_table(path, arrays)
-
-
-def _count_values(content: Any, unpacked: Unpacked) -> None:
-    """Count the values in nested containers: a short pickle can refer to one list many times, and this one to others.
-
-    Containers and texts are counted as often as they are referred to, because columns hold copies of them.
-    """
-    remaining = [content]
-    while remaining:
-        value = remaining.pop()
-        if isinstance(value, dict | list | tuple | set | frozenset):
-            unpacked.add(OBJECT_BYTES * (1 + len(value)))
-            inner = value.values() if isinstance(value, dict) else value
-            remaining += [each for each in inner if not isinstance(each, int | float)]
-        elif isinstance(value, str | bytes):
-            unpacked.add(len(value))
-        elif isinstance(value, Tensor) and value.layout == torch.strided:
-            unpacked.add(min(value.numel() * value.element_size(), value.untyped_storage().nbytes()))
-
-
-def _arrays_table(path: Path, arrays: Mapping[str, Any], other: Sequence[str] = ()) -> FileTable:
-    """Return a table of the arrays that have as many rows as the largest one. Its ``dialect`` names the others."""
-    shapes = {name: tuple(a.shape) if hasattr(a, "shape") else (len(a),) for name, a in arrays.items()}
-    plain_arrays = [name for name, a in arrays.items() if not isinstance(a, np.ndarray) or a.dtype.kind in "fiubU"]
-    sizes = {name: np.prod(shapes[name]) for name in plain_arrays if len(shapes[name]) in (1, 2)}
-    if not sizes:
-        raise PredictionsError(path, f"must contain an array (N,) or (N, C) of numbers, but has {quoted(shapes)}")
-    rows = shapes[max(sizes, key=lambda name: sizes[name])][0]
-    names = [name for name in sizes if shapes[name][0] == rows]
-    other = [*other, *(name for name in shapes if name not in sizes or shapes[name][0] != rows)]
-    width = max((shapes[name][1] for name in names if len(shapes[name]) == 2), default=1)
-    of_names = ((width,), (max(width, 2),))  # a single probability in each row is that of one of two classes
-    called = next((name for name in other if plain(name) in CLASS_NAMES and shapes.get(name) in of_names), None)
-    classes = [] if called is None else _array_column(arrays[called]).tolist()
-    classes = classes if len({*classes}) == len(classes) and all(isinstance(name, str) for name in classes) else []
-    flat = {name for name in names if shapes[name][1:] == (1,) and width > 1}  # labels (N, 1) beside scores (N, C)
-
-    def load(wanted: Sequence[str], _: object, number: int | None) -> dict[str, Column]:
-        columns, unpacked = dict[str, Column](), Unpacked(path)
-        for name in wanted:
-            array = arrays[name][:number]
-            if isinstance(array, np.ndarray | Tensor):
-                unpacked.add(math.prod(max(1, size) for size in array.shape) * _value_bytes(array.dtype))
-            columns[name] = _array_column(array[:, 0] if name in flat else array)
-        return columns
-
-    unread = [name for name in other if name != called]
-    words = f"arrays of another shape or kind: {', '.join(unread)}" if unread else ""
-    return FileTable(path, names, load, dialect=words, counts_from_0=True, classes=classes)
-
-
-def _value_bytes(dtype: Any) -> int:
-    """Return the bytes of a value of type ``dtype`` in a column: floats stay as they are, and integers get wider."""
-    return int(dtype.itemsize) if "float" in str(dtype) else max(VALUE_BYTES, dtype.itemsize)
-
-
-def _array_column(values: Any) -> Column:
-    """Convert numbers (n, k) to a tensor, and numbers or texts (n,) to an arrow array."""
-    if isinstance(values, Tensor) and values.ndim == 2:
-        return values
-    if isinstance(values, Tensor):
-        values = (values.float() if values.dtype == torch.bfloat16 else values).numpy()
-    if not isinstance(values, np.ndarray):
-        return values
-    values = values.view(np.uint8) if values.dtype.kind == "b" else values  # damaged files may have bools above 1
-    values = values.astype(values.dtype.newbyteorder("="), copy=False)
-    if values.ndim == 2:
-        unsigned = np.dtype(np.float64 if values.dtype == np.uint64 else np.int64)  # torch lacks unsigned types
-        return torch.from_numpy(np.array(values, dtype=unsigned if values.dtype.kind == "u" else values.dtype))
-    import pyarrow
-
-    return pyarrow.array(values.astype(np.float32) if values.dtype == np.float16 else values)
+        return torch_table(path)
+    return npz_table(path)
 
 
 FORMATS: Mapping[bytes, Callable[[Path], FileTable]] = {
@@ -378,81 +258,8 @@ FORMATS: Mapping[bytes, Callable[[Path], FileTable]] = {
     b"\xff\xff\xff\xff": _arrow_table,
     b"PK\x03\x04": _zip_table,
     b"PK\x05\x06": _zip_table,  # without members
-    b"\x93NUMPY": _npy_table,
+    b"\x93NUMPY": npy_table,
     b"\x89HDF": hdf5_table,
-    b"\x80": _torch_table,
+    b"\x80": torch_table,
 }
 """The function that opens each format, by the first bytes of the file. Files with other first bytes are text."""
-
-
-def parse_records(value: Any) -> list[Any]:
-    """Return the records in a JSON value: a list of records, or an object with a list per column or a record per id."""
-    if isinstance(value, list):
-        return value
-    if isinstance(value, dict) and value:
-        if all(isinstance(each, list) for each in value.values()) and len({*map(len, value.values())}) == 1:
-            return [dict(zip(value, row, strict=True)) for row in zip(*value.values(), strict=True)]
-        if all(isinstance(each, dict) for each in value.values()):
-            rows = next(iter(value.values())).keys()
-            if all(map(str.isdecimal, rows)) and all(each.keys() == rows for each in value.values()):  # as in pandas
-                return [{name: each[row] for name, each in value.items()} for row in rows]
-            return [{"id": name, **record} for name, record in value.items()]
-        if {"columns", "data"} <= {*value}:  # orient="split" of pandas
-            return [dict(zip(value["columns"], row, strict=True)) for row in value["data"]]
-        inner = [each for each in value.values() if _are(each, (dict, list))]
-        return inner[0] if len(inner) == 1 else [value]
-    raise FileRuleError("must contain records, or a list for each column")
-
-
-def flat_record(record: Any) -> dict[str, Any]:
-    """Return a record as a dictionary of values by column; nested values get the name ``outer.inner``.
-
-    A list of labels with scores, such as ``[{"label": "cat", "score": 0.9}]``, becomes one column for each label.
-    """
-    if isinstance(record, list):
-        by_label = _by_label(record)
-        return by_label if by_label is not None else {"column 1": record}
-    if not isinstance(record, Mapping):
-        return {"column 1": record}
-    flat = dict[str, Any]()
-    texts = [name for name, value in record.items() if _are(value, (str,))]
-    scores = [name for name, value in record.items() if _are(value, (int, float))]
-    if len(texts) == len(scores) == 1 and len(labels := record[texts[0]]) == len(record[scores[0]]) == len({*labels}):
-        by_label = dict(zip(labels, record[scores[0]], strict=True))
-        record = {**{name: value for name, value in record.items() if name != texts[0]}, scores[0]: by_label}
-    for name, value in record.items():
-        inner = _by_label(value) if isinstance(value, list) else value
-        if isinstance(inner, Mapping):
-            flat |= {f"{name}.{key}": each for key, each in inner.items()}
-        else:
-            flat[name] = _unwrapped(value)
-    return flat
-
-
-def _unwrapped(value: Any) -> Any:
-    """Return the only item of a list of one, and the numbers of pairs of a log likelihood and whether it is greedy."""
-    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str | int | float):
-        return value[0]
-    is_pair = [isinstance(each, list) and [*map(type, each)] == [float, bool] for each in _items(value)]
-    return [number for number, _ in value] if is_pair and all(is_pair) else value
-
-
-def _items(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _are(value: Any, kinds: Sequence[type]) -> bool:
-    """Return whether ``value`` is a list with at least one item, and all items have a type in ``kinds``."""
-    return isinstance(value, list) and bool(value) and all(type(each) in kinds for each in value)
-
-
-def _by_label(values: Sequence[Any]) -> dict[str, Any] | None:
-    """Map the only text in each record to its only number. Return None for other records, or if a text repeats."""
-    pairs = dict[str, Any]()
-    for value in values:
-        texts = [each for each in value.values() if isinstance(each, str)] if isinstance(value, Mapping) else []
-        numbers = [each for each in value.values() if type(each) in (int, float)] if texts else []
-        if len(texts) != 1 or len(numbers) != 1 or texts[0] in pairs:
-            return None
-        pairs[texts[0]] = numbers[0]
-    return pairs or None

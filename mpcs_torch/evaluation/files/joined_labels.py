@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import get_args
 
 import numpy as np
 import torch
@@ -13,10 +12,11 @@ from torch import Tensor
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.facts import Facts, affixes
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, split_truth
+from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, label_candidates
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.tables import Column, FileTable, Kind, RowIds, choices, listed
-from mpcs_torch.evaluation.files.words import LABELS, is_index, named_as
+from mpcs_torch.evaluation.files.row_ids import RowIds, check_as_many
+from mpcs_torch.evaluation.files.tables import Column, FileTable, choices, listed
+from mpcs_torch.evaluation.files.words import is_index
 
 MAX_IDS = 5
 """The maximum number of columns of ids in each file that are compared with those of the other file."""
@@ -32,11 +32,11 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
     if reading.labels is None:
         return table
     other = open_table(reading.labels)
-    ours, theirs_id = _id_columns(table, other, reading)
-    of_class = _labels_in(other, reading, theirs_id, table.names)
+    pair = _id_columns(table, other, reading)
+    ids = [] if pair is None else [pair[1]]
+    of_class = _labels_in(other, reading, ids, table.names)
     groups = [name for name in reading.columns if name in other.names and name not in table.names]
-    wanted = [*([] if theirs_id is None else [theirs_id]), *of_class.values(), *groups]
-    theirs = other.read(wanted)
+    theirs = other.read([*ids, *of_class.values(), *groups])
     if not theirs.rows:
         raise PredictionsError(other.path, "has no rows")
     added = dict(zip(groups, groups, strict=True))
@@ -46,12 +46,16 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
             joined += f" of {other.path.name}"
         added[joined] = name
         of_class[class_name] = joined
-    if ours is None or theirs_id is None:
-        places = _places_in_order(table, other, theirs.rows)
+    if pair is None:
+        by = "the order of rows"
+        rows, header = table.read(table.names[:1]).rows, f" below the header {listed(other.names, 3)}"
+        check_as_many(other.path, theirs.rows, table.path, rows, header if other.has_names else "")
+        places = np.arange(rows, dtype=np.int32)
     else:
-        known = RowIds.of(theirs, [theirs_id]).check_different()
-        ids, may_lack = RowIds.of(table.read([ours]), [ours]), reading.missing == "drop"
-        places = ids.among(known) if may_lack else ids.all_among(known, " (--missing drop leaves such rows out)")
+        by = " = ".join(dict.fromkeys(map(quoted, pair)))
+        known, own = RowIds.of(theirs, ids).check_different(), RowIds.of(table.read(pair[:1]), pair[:1])
+        may_lack = reading.missing == "drop"
+        places = own.among(known) if may_lack else own.all_among(known, " (--missing drop leaves such rows out)")
 
     def load(wanted: Sequence[str], numbers: Collection[str], rows: int | None) -> dict[str, Column]:
         inner = [name for name in wanted if name not in added]
@@ -59,8 +63,6 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
         taken = min(map(len, columns.values()), default=None)
         return columns | {name: _take(theirs.columns[added[name]], places[:taken]) for name in wanted if name in added}
 
-    by = "the order of rows" if ours is None else quoted(ours)
-    by += "" if ours == theirs_id else f" = {quoted(theirs_id)}"
     how = f"labels of {other.path.name} by {by}"
     return replace(
         table,
@@ -74,41 +76,47 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
     )
 
 
-def _labels_in(other: FileTable, reading: ReadOptions, identifier: str | None, scores: Sequence[str]) -> dict[str, str]:
+def _labels_in(other: FileTable, reading: ReadOptions, ids: Sequence[str], scores: Sequence[str]) -> dict[str, str]:
     """Map "" to the column of labels in ``other``; without such a column, map each class to its column of soft labels.
 
-    The column of labels is ``reading.label_column``, or has a usual name for labels, or is the only column.
+    The columns of soft labels are named as such, or as the classes of the columns of ``scores``.
     """
     other.check_columns([reading.label_column], "--label-column")
-    facts = Facts(other, ReadOptions())
-    free = [name for name in other.names if name not in (identifier, *reading.columns) and not is_index(name)]
-    named = facts.by_kind(named_as(free, LABELS), *get_args(Kind))
-    if len(named) > 1 and reading.label_column is None:
-        problem = f"has several columns that may be the labels, {listed(named)}: {choices('--label-column', named[:2])}"
-        raise facts.error(problem)
-    label = reading.label_column or next(iter(named), None)
-    if label is None and len(free) == 1 and (not other.has_names or facts.kinds[free[0]] != "number"):
-        label = free[0]
-    if label is not None:
-        return {label if facts.kinds[label] == "list" else "": label}
-    numbers = facts.by_kind(free, "whole", "number") if other.has_names else ()
-    by_name = {(split_truth(name) or ("", name))[1]: name for name in numbers}
-    lower = {name.lower() for name in scores}
-    # All columns of scores have the same affixes, which the first classes tell.
-    around = {affix for name in islice(by_name, MAX_FAMILIES) for affix in affixes(lower, name.lower())[:MAX_FAMILIES]}
-    truth = {
-        class_name: name
-        for class_name, name in by_name.items()
-        if any(f"{before}{class_name.lower()}{after}" in lower for before, after in around)
-    }
+    taken = [*ids, *filter(is_index, other.names), *reading.columns]
+    facts = Facts(other, ReadOptions(label_column=reading.label_column), None, taken)
+    named = [each for each in label_candidates(facts) if each.is_named]
+    if len(named) > 1:
+        columns = [name for each in named for name in each.columns]
+        ways = choices("--label-column", columns[:2])
+        raise facts.error(f"has several columns that may be the labels, {listed(columns)}: {ways}")
+    labels = [name for each in named for name in each.hard]
+    if not named and len(facts.free) == 1 and (not other.has_names or not facts.by_kind(facts.free, "number")):
+        labels = facts.free
+    if labels:
+        return {labels[0] if facts.kinds[labels[0]] == "list" else "": labels[0]}
+    truth = dict(named[0].truth) if named else _soft_labels(facts, scores)
     if not truth:
         has = f"has no column of labels that is known by its name; {other.it_has()}"
         raise facts.error(f"{has}: --label-column COLUMN names it")
     return truth
 
 
-def _id_columns(table: FileTable, other: FileTable, reading: ReadOptions) -> tuple[str | None, str | None]:
-    """Return the column of ids of each table; None twice if rows are matched in order, because a table has no ids.
+def _soft_labels(facts: Facts, scores: Sequence[str]) -> dict[str, str]:
+    """Map each class in the names of ``scores`` to the column of numbers that is named after it."""
+    numbers = facts.by_kind(facts.free, "whole", "number") if facts.table.has_names else ()
+    lower, classes = {name.lower() for name in scores}, {name: name.lower() for name in numbers}
+    # All columns of scores have the same affixes, which the first classes tell.
+    first = islice(classes.values(), MAX_FAMILIES)
+    around = {affix for name in first for affix in affixes(lower, name)[:MAX_FAMILIES]}
+    return {
+        name: name
+        for name, text in classes.items()
+        if any(f"{before}{text}{after}" in lower for before, after in around)
+    }
+
+
+def _id_columns(table: FileTable, other: FileTable, reading: ReadOptions) -> tuple[str, str] | None:
+    """Return the column of ids of each table; None if rows are matched in order, because a table has no ids.
 
     Raises:
         PredictionsError: If both tables have ids, but not one pair of columns with the same values.
@@ -119,7 +127,7 @@ def _id_columns(table: FileTable, other: FileTable, reading: ReadOptions) -> tup
         return reading.id_column, reading.id_column
     ours, theirs = (_ids_of(each) for each in (table, other))
     if not ours or not theirs:
-        return None, None
+        return None
     chosen = [(name, name) for name in ours if name in theirs]
     if len(chosen) != 1:
         known = {name: _named_rows(other, name) for name in theirs}
@@ -150,15 +158,6 @@ def _match(ids: RowIds | None, known: RowIds | None) -> bool:
     if ids is None or known is None or known.repeated():
         return False
     return bool((ids.among(known) >= 0).all())
-
-
-def _places_in_order(table: FileTable, other: FileTable, count: int) -> NDArray[np.int32]:
-    """Return the row indices 0 to N - 1 of ``table``; raise an error unless ``other`` has as many rows (``count``)."""
-    rows = table.read(table.names[:1]).rows
-    if rows != count:
-        header = f" below the header {listed(other.names, 3)}" if other.has_names else ""
-        raise PredictionsError(other.path, f"has {count} rows{header}, but {table.path} has {rows}")
-    return np.arange(rows, dtype=np.int32)
 
 
 def _take(column: Column, places: NDArray[np.int32]) -> Column:

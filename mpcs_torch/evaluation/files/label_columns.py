@@ -36,10 +36,15 @@ class Labels:
     @property
     def columns(self) -> list[str]:
         """All columns that have labels."""
-        return [*self.truth.values(), *([] if self.column is None else [self.column])]
+        return [*self.truth.values(), *self.hard]
+
+    @property
+    def hard(self) -> list[str]:
+        """The column of labels; an empty list if there is none."""
+        return [] if self.column is None else [self.column]
 
 
-def label_candidates(facts: Facts, *, needs_labels: bool) -> list[Labels]:
+def label_candidates(facts: Facts) -> list[Labels]:
     """Return the columns that may have the labels, all of them by the strongest sign that the file has."""
     given = facts.table.label or facts.options.label_column
     if given is not None:
@@ -52,10 +57,10 @@ def label_candidates(facts: Facts, *, needs_labels: bool) -> list[Labels]:
     if truth and (not named or {*named} & {*truth.values()}):
         return [Labels(truth=truth)]
     found = [Labels(name) for name in named or _paired(facts, free)]
-    if not needs_labels and not facts.table.has_names:
+    if not facts.needs_labels and not facts.table.has_names:
         found = []  # the only other column may be anything, so its values must tell
     unnamed = [Labels(name, is_named=False) for name in _by_value(facts, free)[:MAX_UNNAMED]]
-    if not found and not needs_labels:
+    if not found and not facts.needs_labels:
         empty = facts.by_kind(named_as(free, LABELS), "empty")
         return [Labels(name) for name in empty[:1]] or [*unnamed, Labels()]
     # A column that only its name calls labels: reading its rows says what is wrong with its values.

@@ -1,7 +1,7 @@
 """Match the rows of several files of predictions by ids or in order, and check that labels and groups agree."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -10,12 +10,13 @@ from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.predictions import PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, ReadOptions, naming_file
-from mpcs_torch.evaluation.files.tables import ReadColumns, RowIds, to_text
+from mpcs_torch.evaluation.files.row_ids import RowIds, check_as_many
+from mpcs_torch.evaluation.files.tables import Argument, ReadColumns
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
-from mpcs_torch.functional.inputs.groups import MAX_REPEATED, ROW_RULES, Groups, row_costs
+from mpcs_torch.functional.inputs.groups import Groups, row_costs, row_frequencies, row_weights
 
 MAX_VALUES = 10_000_000
 """The maximum total number of probabilities of all models: 40 MB in memory, and 54 MB in an HTML page."""
@@ -43,16 +44,25 @@ class MatchedRows:
         self._scores, self._target = read.scores, read.target
         known = {each for each in (reading.cluster, reading.crossed, reading.unit) if each is not None}
         names = dict.fromkeys([*reading.by, *alike, *known])
-        self.columns = {name: self._groups(read.others, name, is_named=name in known) for name in names}
+        self.columns = {name: read.others.groups(name, None if name in known else NO_GROUP) for name in names}
         self.units: DecisionUnits | None = None
         """The units, such as patients, of the last file given to `rows`; None if rows are not combined."""
         self._row_ids = None if self._identifier is None else self._row_names(first)
-        self._weights = _row_numbers(read.others, "weight", [reading.weight])
-        self._frequencies = _row_numbers(read.others, "frequency", [reading.frequency])
-        costs = costs_of_rows(read.others, reading, len(first.class_names))
-        with naming_file(first.path):
-            self._costs = None if costs is None else row_costs(costs, self._target, len(first.class_names))
-        self._check_numbers(read.others)
+        number, classes = len(read.target), len(first.class_names)
+        self._numbers = dict[str, Tensor]()
+        """The weights, frequencies and costs of the rows, as far as columns have them."""
+        for argument, column, check in (
+            ("weights", reading.weight, row_weights),
+            ("frequencies", reading.frequency, row_frequencies),
+        ):
+            if column is not None:
+                values = read.others.matrix([column]).squeeze(1)
+                with read.others.naming({argument: Argument([column])}):
+                    self._numbers[argument] = check(values, number)
+        costs = costs_of_rows(read.others, reading, classes)
+        if costs is not None:
+            with read.others.naming({"costs": Argument(reading.cost_columns)}):
+                self._numbers["costs"] = row_costs(costs, self._target, classes)
         self._ids = self._independent_ids(len(read.target))
 
     def rows(self, predictions: Predictions) -> Rows:
@@ -65,19 +75,8 @@ class MatchedRows:
             scores, target = read.scores[order], read.target[order]
         columns = [name for name in (*self._first.reading.by, self._first.reading.unit) if name is not None]
         groups = {name: self.columns[name].codes for name in columns}
-        rows = Rows(scores, target, self._ids, groups, self._weights, self._costs, self._frequencies)
+        rows = Rows(scores, target, self._ids, groups, **self._numbers)
         return rows if self._first.reading.unit is None else self._in_units(rows, predictions)
-
-    def _groups(self, read: ReadColumns, name: str, *, is_named: bool) -> Groups:
-        """Return the groups in the column ``name``. A missing value is refused if ``is_named``, else named "(none)"."""
-        by_name, kind = dict[str, int](), "unit" if name == self._first.reading.unit else "cluster"
-
-        def group_code(value: Any) -> int | None:
-            group = to_text(value) or ("" if is_named else NO_GROUP)
-            return by_name.setdefault(group, len(by_name)) if group else None
-
-        codes = read.codes(name, group_code, f"must name a {kind}")
-        return Groups([*by_name], codes)
 
     def _independent_ids(self, rows: int) -> Tensor:
         """Return ids (N,), equal for all rows of a cluster; for crossed clusters, (N, 3), as in `Rows.ids`."""
@@ -86,15 +85,10 @@ class MatchedRows:
             shared = [name for name in (reading.cluster, reading.crossed) if name is not None]
             ids = [ids_of_names(self.columns[name].names)[self.columns[name].codes] for name in shared]
             return ids[0] if len(ids) == 1 else torch.stack([*ids, hashed(hashed(ids[0]) + ids[1])], dim=1)
-        if self._frequencies is not None:
-            return self._frequencies.cumsum(0) - self._frequencies
+        frequencies = self._numbers.get("frequencies")
+        if frequencies is not None:
+            return frequencies.cumsum(0) - frequencies
         return torch.arange(rows)
-
-    def _check_numbers(self, read: ReadColumns) -> None:
-        reading = self._first.reading
-        if self._frequencies is not None and self._frequencies.double().sum() > MAX_REPEATED:
-            problem = f"frequencies must sum to at most {MAX_REPEATED}, but sum to more"
-            raise read.error(problem, 0, reading.frequency)
 
     def _in_units(self, rows: Rows, predictions: Predictions) -> Rows:
         reading, groups, size = self._first.reading, dict(rows.groups), len(predictions.class_names)
@@ -112,15 +106,9 @@ class MatchedRows:
 
     def _order(self, predictions: Predictions, rows: int) -> Tensor:
         """Return indices, int64 (N,): for each row of the first file, that of the same row in ``predictions``."""
-        number = len(self._target)
         if self._row_ids is not None:
-            ids = self._row_names(predictions)
-            ids.all_among(self._row_ids)
-            return torch.from_numpy(self._row_ids.all_among(ids)).long()
-        if rows > number:
-            raise PredictionsError(predictions.path, f"has more rows than {self._first.path}, which has {number}")
-        if rows < number:
-            raise PredictionsError(predictions.path, f"has {rows} rows, but {self._first.path} has {number}")
+            return self._row_ids.order_among(self._row_names(predictions))
+        check_as_many(predictions.path, rows, self._first.path, len(self._target))
         return torch.arange(rows)
 
     def _check(self, predictions: Predictions, read: PredictedRows, order: Tensor) -> None:
@@ -135,7 +123,7 @@ class MatchedRows:
         compared = {} if is_soft else {"": (Groups(classes, read.target), Groups(classes, self._target))}
         for name, expected in self.columns.items():
             if name in read.others.columns:
-                compared[name] = (self._groups(read.others, name, is_named=False), expected)
+                compared[name] = (read.others.groups(name, NO_GROUP), expected)
         for name, (given, expected) in compared.items():
             group_code = {each: code for code, each in enumerate(expected.names)}
             same = torch.tensor([group_code.get(each, -1) for each in given.names])[given.codes]
@@ -148,25 +136,12 @@ class MatchedRows:
                 raise read.others.error(f"{what} be {words}, but is {value}: {how}", place, name or None)
 
 
-def _row_numbers(read: ReadColumns, kind: str, names: Sequence[str | None]) -> Tensor | None:
-    """Read and check weights (N,), frequencies (N,) or costs (N, C), by ``kind``; None if all ``names`` are None."""
-    columns, (rule, is_valid) = [name for name in names if name is not None], ROW_RULES[kind]
-    if not columns:
-        return None
-    numbers = read.matrix(columns).double()
-    if (bad := ~is_valid(numbers)).any():
-        place, column = bad.nonzero()[0].tolist()
-        name = columns[min(column, len(columns) - 1)]
-        raise read.error(f"a {kind} must be {rule}, but is {numbers[place, column]:g}", place, name)
-    if kind == "cost":
-        return numbers
-    return numbers.squeeze(1).long() if kind == "frequency" else numbers.squeeze(1)
-
-
 def costs_of_rows(read: ReadColumns, reading: ReadOptions, classes: int) -> Tensor | None:
     """Read the costs of each decision, (N, C), or those by true class, (N, C, C); None if no columns have them."""
-    costs = _row_numbers(read, "cost", reading.cost_columns)
-    if costs is None or costs.shape[1] == classes:
+    if not reading.cost_columns:
+        return None
+    costs = read.matrix(reading.cost_columns).double()
+    if costs.shape[1] == classes:
         return costs
     if costs.shape[1] != classes**2:
         problem = f"must have a cost for each of the {classes} classes, but has {costs.shape[1]}"

@@ -1,5 +1,6 @@
-"""Take the rows, or the columns, of each model from a file that has several models."""
+"""Find several models in one file, and take the rows, or the columns, of each."""
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
@@ -7,13 +8,36 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from mpcs_torch.evaluation.files.choice import has_words
-from mpcs_torch.evaluation.files.facts import label_text
+from mpcs_torch.evaluation.files.facts import SEPARATOR, label_text
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.roles import Roles
 from mpcs_torch.evaluation.files.tables import PEEKED_ROWS, Column, FileTable, column_kind, distinct_texts, listed
 
 MAX_NAMES = 1000
 """The maximum number of different values of a column that may tell models."""
+
+
+def side_by_side(readings: Sequence[Roles]) -> list[str]:
+    """Return the names of models whose columns stand side by side: what is left of names without common words."""
+    if len(readings) < 2:
+        return []
+    words, models = list[list[str]](), list[str]()
+    for roles in readings:
+        names = [SEPARATOR.split(name) for name in roles.scores]
+        words.append([word for word in names[0] if all(word in name for name in names)])
+    start, end = _shared_words(words), _shared_words([each[::-1] for each in words])
+    if start and any(len(each) == start + end for each in words):  # deep_pred beside deep_wide_pred
+        start -= 1
+    for each, roles in zip(words, readings, strict=True):
+        name, own = roles.scores[0], each[start : len(each) - end]
+        models.append(name[name.find(own[0]) : name.rfind(own[-1]) + len(own[-1])] if own else "")
+    return models if all(models) and len({*models}) == len(models) else []
+
+
+def _shared_words(names: Sequence[Sequence[str]]) -> int:
+    """Return with how many equal words all ``names`` begin."""
+    shortest = min(map(len, names))
+    return next((place for place in range(shortest) if len({name[place] for name in names}) > 1), shortest)
 
 
 def split_models(table: FileTable, options: ReadOptions) -> list[tuple[FileTable, ReadOptions]]:
@@ -27,9 +51,9 @@ def split_models(table: FileTable, options: ReadOptions) -> list[tuple[FileTable
         PredictionsError: If neither is so.
     """
     models, alone = options.models, options._replace(models=())
-    if all(any(has_words(name, model) for name in table.names) for model in models):
+    if all(any(_has_words(name, model) for name in table.names) for model in models):
         owner = {
-            name: max((each for each in models if has_words(name, each)), key=len, default="") for name in table.names
+            name: max((each for each in models if _has_words(name, each)), key=len, default="") for name in table.names
         }
         split = list[tuple[FileTable, ReadOptions]]()
         for model in models:
@@ -55,7 +79,7 @@ def _column_of(table: FileTable, models: Sequence[str]) -> str:
         if any(isinstance(value, list) for value in values[name]):
             continue
         try:
-            texts = distinct_texts(table, [name], MAX_NAMES)
+            texts = distinct_texts(table, name, MAX_NAMES)
         except PredictionsError:  # it has too many different values
             continue
         if {*models} <= {label_text(text) for text in texts}:
@@ -78,3 +102,8 @@ def _rows_of(table: FileTable, column: str, model: str) -> FileTable:
 
 def _filtered(values: Column, kept: Any) -> Column:
     return values[kept] if isinstance(values, Tensor) else values.filter(kept)
+
+
+def _has_words(name: str, words: str) -> bool:
+    """Return whether the name of a column has the name of a model as words of its own."""
+    return re.search(rf"(?<![0-9a-zA-Z]){re.escape(words)}(?![0-9a-zA-Z])", name) is not None

@@ -2,66 +2,41 @@
 
 import shlex
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from mpcs_torch.concern.checks import MAX_CLASSES
 from mpcs_torch.errors import quoted
-from mpcs_torch.evaluation.files.choice import Measured, choose
+from mpcs_torch.evaluation.files.choice import choose
 from mpcs_torch.evaluation.files.facts import Facts, nominal_sum, span
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.joined_labels import with_labels
 from mpcs_torch.evaluation.files.models import split_models
+from mpcs_torch.evaluation.files.offers import Measured
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.roles import label_numbers
-from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, distinct_texts, is_gap, listed, to_text
+from mpcs_torch.evaluation.files.rounding import rounded_decimals, undo_rounding
+from mpcs_torch.evaluation.files.tables import Argument, FileTable, ReadColumns, distinct_texts, is_gap, listed, to_text
+from mpcs_torch.evaluation.rows import checked_scores
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning
-from mpcs_torch.functional.inputs.soft_labels import annotator_shares
-from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
+from mpcs_torch.functional.inputs.probabilities import unlabelled_samples
 from mpcs_torch.io.local_paths import local_path
 
 MIN_PROBABILITY = 1e-12
 """The minimum to which probabilities are clamped before their logarithm is taken."""
+ADVICE = "--logits reads logits; --score-columns names other columns; of several labels, `mpcs detect` scores one"
+LOGIT_ADVICE = "--score-columns names other columns"
+TRUTH_ADVICE = "degrees of truth need metrics such as soft_f1_macro"
+"""What to do about bad probabilities, logits and shares of annotators."""
 NO_LABEL = -100
 """The number that replaces a missing label: the default ``ignore_index`` of PyTorch's losses."""
-
-
-def explain_sums(scores: Tensor, total: Tensor, off: Tensor, whole: float) -> str | None:
-    """If rounding of ``scores`` explains why row sums differ from ``whole``, return a sentence about it, else None.
-
-    ``whole`` is 1, or 100 for percentages. ``total`` (n, 1) has the row sums of ``scores`` (n, C). ``off`` (n,) is True
-    for sums that differ from ``whole``. Rounding changes each score by at most half a unit of its last decimal.
-    """
-    decimals = _decimals(scores, 2 if whole == 1 else 0)
-    if decimals is None:
-        return None
-    half, sums, rows = 0.5 * 10.0**-decimals, total.squeeze(1)[off], scores[off]
-    room = 1e-9 * whole  # for floating-point errors in the sums
-    highest = whole + half * (rows > 0).sum(dim=1) + room
-    lowest = max(0.5 * whole, whole - half * scores.shape[1] - room)  # rounding never explains a sum below half
-    if not ((sums >= lowest) & (sums <= highest)).all():
-        return None
-    rounded = f"The probabilities are rounded to {decimals} decimals: {len(sums)} rows sum to "
-    return f"{rounded}{sums.min():.4g} to {sums.max():.4g}, and were divided by their sum."
-
-
-def _decimals(scores: Tensor, fewest: int) -> int | None:
-    """Return the number of decimals, from ``fewest`` to 6, to which ``scores`` are rounded; None if there are more."""
-    wide = scores.double()
-    for decimals in range(fewest, 7):
-        unit = 10.0**decimals
-        # A whole number divided by a power of ten is the same float as the decimal number that was read.
-        if torch.equal(((wide * unit).round() / unit).to(scores.dtype), scores):
-            return decimals
-    return None
 
 
 class PredictedRows(NamedTuple):
@@ -80,13 +55,6 @@ class PredictedRows(NamedTuple):
     def is_soft(self) -> bool:
         """Whether ``target`` has soft labels (N, C): for each class, the degree to which it is true."""
         return self.target.ndim == 2 and self.target.shape[1] > 0
-
-    def texts(self, name: str) -> list[str]:
-        """Return the N texts in the column ``name``; raise a `PredictionsError` if a text is missing."""
-        texts = [to_text(value) for value in self.others.columns[name].to_pylist()]
-        if "" in texts:
-            raise self.others.error("must name a group, but is missing", texts.index(""), name)
-        return texts
 
     def spread(self, columns: Mapping[str, list[Any] | Tensor], read: ReadColumns) -> dict[str, Any]:
         """Expand ``columns`` of N values to all rows of ``read``. Left-out rows get NaN in tensors, None in lists."""
@@ -144,8 +112,8 @@ class Predictions:
         self.texts = [name for name in self.table.names if name in wanted_texts]
         """The names of the columns that are read as text, besides labels and decisions."""
         self._numbers = [name for name in self.table.names if name in wanted_numbers]
-        facts = Facts(self.table, self.reading, class_names, [*self.texts, *self._numbers])
-        self.roles = choose(facts, self._measured if offers else None, needs_labels=needs_labels)
+        facts = Facts(self.table, self.reading, class_names, [*self.texts, *self._numbers], needs_labels=needs_labels)
+        self.roles = choose(facts, self._measured if offers else None)
         self._check_classes()
         self.class_names = list(self.roles.classes)
         self.decides = self.roles.form == "decisions"
@@ -161,9 +129,9 @@ class Predictions:
         """Refuse options that name no column of the file, or one column for two uses."""
         table, options = self.table, self.reading
         table.check_columns([options.label_column] * (options.labels is None), "--label-column")
-        for option in ("decision_column", "id_column", "cluster", "crossed", "weight", "frequency", "unit"):
-            table.check_columns([getattr(options, option)], f"--{option.replace('_', '-')}")
-        table.check_columns(options.by, "--by")
+        for option in ("decision_column", "id_column", "by", "cluster", "crossed", "weight", "frequency", "unit"):
+            names = getattr(options, option)
+            table.check_columns(names if option == "by" else [names], f"--{option.replace('_', '-')}")
         table.check_columns(options.cost_columns, "--cost-columns")
         label = table.label or options.label_column
         for name in (label, options.decision_column):
@@ -194,7 +162,7 @@ class Predictions:
         """Whether any decision in the file is not a class, but a referral or a set of classes."""
         if self.roles.form != "decisions" or {*self._decisions} == {*self.class_names}:
             return False
-        texts = distinct_texts(self.table, self.roles.scores, MAX_CLASSES)
+        texts = distinct_texts(self.table, self.roles.scores[0], MAX_CLASSES)
         return not texts.isdisjoint({*self._decisions} - {*self.class_names})
 
     def how(self) -> str:
@@ -285,17 +253,19 @@ class Predictions:
             return
         number = int((probs.gather(1, target.unsqueeze(1)) == 0).sum())
         if number:
-            decimals = None if self.reading.from_logits else _decimals(scores, 0)
+            decimals = None if self.reading.from_logits else rounded_decimals(scores, 0)
             rounded = "" if not decimals else f", in a file with {decimals} decimals"
             self.notes.append(f"The label has the probability 0 in {number} of {len(target)} rows{rounded}.")
 
     def _compare(self, probs: Tensor, read: ReadColumns, beside: str) -> None:
         """Note in how many rows the predicted labels in the column ``beside`` are not the most probable classes."""
-        number, most = label_numbers(self.roles), highest_class(probs)[1]
-        encoded = read.single(beside).dictionary_encode(null_encoding="encode")
-        numbers = [number(value) for value in encoded.dictionary.to_pylist()]
-        numbers = [-1 if each is None else each for each in numbers]
-        decided = torch.tensor(numbers)[torch.from_numpy(np.from_dlpack(encoded.indices).astype(np.int64))]
+        of_class, most = label_numbers(self.roles), highest_class(probs)[1]
+
+        def number(value: Any) -> int:
+            known = of_class(value)
+            return NO_LABEL if known is None else known
+
+        decided = read.codes(beside, number, "")
         if differing := int((decided != most).sum()):
             rows = f"{differing} of {len(most)} rows"
             way = f"--decision-column {shlex.quote(beside)} measures it"
@@ -316,10 +286,6 @@ class Predictions:
         """Return the scores of all classes, (n, C). If the file has those of one of two classes, compute the others."""
         scores = read.matrix(self.roles.scores)
         if self.roles.form == "positive":
-            if not self.reading.from_logits:
-                bad = (scores < 0) | (scores > self._whole)
-                rule = "must be a probability (--logits reads logits; divide percentages by 100)"
-                self._refuse(bad, scores, read, rule, self.roles.scores)
             other = torch.zeros_like(scores) if self.reading.from_logits else self._whole - scores
             return torch.cat([other, scores] if self.roles.of_class else [scores, other], dim=1)
         if scores.shape[1] != len(self.roles.classes):
@@ -328,13 +294,8 @@ class Predictions:
         return scores if scores.is_floating_point() else scores.double()
 
     def _decided(self, read: ReadColumns) -> Tensor:
-        numbers, of_class = self._decisions, label_numbers(self.roles)
-        rule = f"must be one of {listed([*numbers])}"
-
-        def number(value: Any) -> int | None:
-            return numbers.get(to_text(value), of_class(value))
-
-        return self._codes(read, self.roles.scores[0], number, rule, may_lack=False).unsqueeze(1)
+        rule = f"must be one of {listed([*self._decisions])}"
+        return self._codes(read, self.roles.scores[0], self._decisions, rule).unsqueeze(1)
 
     def _target(self, read: ReadColumns) -> Tensor:
         """Return labels (n,) or soft labels (n, C); (n, 0) if the file has neither."""
@@ -345,40 +306,27 @@ class Predictions:
             return torch.empty(read.rows, 0)
         known = listed(roles.called or classes)
         rule = f"must be a class, one of {known} (--label-column and --score-columns name other columns)"
-        return self._codes(read, roles.label, label_numbers(roles), rule, may_lack=not self._needs_labels)
+        return self._codes(read, roles.label, {}, rule, may_lack=not self._needs_labels)
 
     def _codes(
-        self, read: ReadColumns, column: str, number: Callable[[Any], int | None], rule: str, *, may_lack: bool
+        self, read: ReadColumns, column: str, answers: Mapping[str, int], rule: str, *, may_lack: bool = False
     ) -> Tensor:
-        """Map ``column`` to indices by the function ``number``: int64 (n,). Allowed missing values give `NO_LABEL`."""
+        """Map ``column`` to ``answers`` or classes: int64 (n,). Missing values that are allowed give `NO_LABEL`."""
+        of_class, may_lack = label_numbers(self.roles), may_lack or self.reading.missing == "drop"
 
-        def number_or_gap(value: Any) -> int | None:
-            known = number(value)
-            is_allowed = may_lack or self.reading.missing == "drop"
-            return NO_LABEL if known is None and is_allowed and is_gap(value) else known
+        def number(value: Any) -> int | None:
+            known = answers.get(to_text(value), of_class(value))
+            return NO_LABEL if known is None and may_lack and is_gap(value) else known
 
-        return read.codes(column, number_or_gap, rule)
+        return read.codes(column, number, rule)
 
     def _degrees(self, read: ReadColumns) -> Tensor:
         degrees = read.matrix(self.roles.truth).double()
         if self._truth == "one-hot":
             return degrees.argmax(dim=1)
         if self._truth == "votes":
-            self._refuse(~(degrees >= 0), degrees, read, "votes must be at least 0", self.roles.truth)
-            total = degrees.sum(dim=1, keepdim=True)
-            if not (total > 0).all():
-                raise read.error("must have votes for a class, but has none", int((total <= 0).nonzero()[0, 0]))
-            return degrees / total
-        bad, rule = ~((degrees >= 0) & (degrees <= 1)), "the degree of truth must be from 0 to 1"
-        self._refuse(bad, degrees, read, rule, self.roles.truth)
-        if not self.has_shares:
-            return degrees
-        shares, fault = annotator_shares(degrees)
-        if (off := fault.broken).any():
-            row = int(off.nonzero()[0])
-            problem = f"the shares of annotators must sum to 1, but sum to {degrees[row].sum():g}"
-            raise read.error(f"{problem}; degrees of truth need metrics such as soft_f1_macro", row)
-        return shares
+            return degrees / degrees.sum(dim=1, keepdim=True)
+        return degrees
 
     def _kind_of_truth(self) -> str:
         """Return the kind of the soft labels in all rows: "one-hot", "votes" (counts) or "degrees" (from 0 to 1)."""
@@ -405,36 +353,39 @@ class Predictions:
             warnings.warn(f"{self.path.name}: {problem}", ProbabilitiesWarning, stacklevel=2)
 
     def _checked(self, scores: Tensor, target: Tensor, read: ReadColumns) -> tuple[Tensor, Tensor]:
-        """Return ``scores`` as probabilities, and ``target``; raise a `PredictionsError` for the first bad row."""
-        whole, tolerance, wide = self._whole, sum_tolerance(scores.dtype), scores.double()
-        bad, rule = ~((wide >= 0) & (wide <= whole * (1 + tolerance))), "must be from 0 to 100"
-        if self.reading.from_logits:
-            bad, rule = ~(wide < torch.inf), "must be a logit"
-        elif whole == 1:
-            rule = "must be a probability (--logits reads logits; --score-columns names other columns)"
-        self._refuse(bad, wide, read, rule, self.roles.scores)
-        probs = wide.softmax(dim=1) if self.reading.from_logits else (wide / whole).clamp(max=1)
-        if target.ndim == 2 and target.shape[1] and not self.has_shares:
-            return probs, target
-        total = probs.sum(dim=1, keepdim=True)
-        off = ~((total - 1).abs() <= tolerance).squeeze(1)
-        if not off.any():
-            return probs / total, target
-        row = int(off.nonzero()[0])
-        if self.reading.from_logits:
-            raise read.error("the logits must not all be -inf", row)
-        rounded = explain_sums(scores, total * whole, off, whole)
-        if rounded is None:
-            problem = f"the scores must sum to {whole:g}, but sum to {wide[row].sum():g}: --score-columns names others"
-            several = "of independent probabilities of several labels, `mpcs detect` scores one"
-            raise read.error(f"{problem}; {several}", row)
-        self.notes.append(rounded)
-        return probs / total, target
+        """Return ``scores`` as probabilities, and ``target``, once they have passed the checks of tensors."""
+        size, is_soft = len(self.roles.classes), target.ndim == 2 and target.shape[1] > 0
+        labels = target
+        if not is_soft:  # the codes of labels are checked; any valid class stands for a missing one
+            labels = target.clamp(min=0) if target.ndim == 1 else torch.zeros(len(scores), dtype=torch.int64)
+        has_degrees = is_soft and not self.has_shares
+        with read.naming(self._arguments()):
+            if self.reading.from_logits:
+                self._check_logits(scores)
+                probs = scores.double().softmax(dim=1)
+            else:
+                rounded, note = (scores, "") if has_degrees else undo_rounding(scores, self._whole)
+                probs = rounded if self._whole == 1 else rounded / self._whole
+                self.notes += [note] if note else []
+            probs, labels = checked_scores(probs, labels, size, is_soft=is_soft, has_shares=self.has_shares)
+        if has_degrees:
+            return probs, labels
+        return probs / probs.sum(dim=1, keepdim=True), labels if is_soft else target
 
-    def _refuse(self, bad: Tensor, values: Tensor, read: ReadColumns, rule: str, columns: Sequence[str]) -> None:
-        if bad.any():
-            row, place = bad.nonzero()[0].tolist()
-            value = values[row, place]
-            column = columns[place] if len(columns) == values.shape[1] else f"{columns[0]}[{place}]"
-            but = "is missing (--missing drop leaves such rows out)" if value.isnan() else f"is {value:g}"
-            raise read.error(f"{rule}, but {but}", row, column)
+    def _arguments(self) -> dict[str, Argument]:
+        """Return the columns from which the predictions and labels come, for errors about these."""
+        roles, size = self.roles, len(self.roles.classes)
+        advice = LOGIT_ADVICE if self.reading.from_logits else ADVICE
+        scores = _items(roles.scores[0], size) if roles.form == "lists" else roles.scores
+        truth = roles.truth if len(roles.truth) == size else _items("".join(roles.truth), size)
+        return {"preds": Argument(scores, advice), "target": Argument(truth, TRUTH_ADVICE if self.has_shares else "")}
+
+    def _check_logits(self, scores: Tensor) -> None:
+        with warnings.catch_warnings():  # `_warn_of_probabilities` has warned, and named the file and the option
+            warnings.simplefilter("ignore", ProbabilitiesWarning)
+            unlabelled_samples(scores, len(self.roles.classes), from_logits=True)
+
+
+def _items(column: str, size: int) -> list[str]:
+    """Return names for the values in a column of lists."""
+    return [f"{column}[{place}]" for place in range(size)]

@@ -119,6 +119,7 @@ class PredictionsError(MpcsError, ValueError):
     """The error for a file that cannot be read or scored; it names the file, the row (from 1) and the column."""
 
     def __init__(self, path: Path, problem: str, *, row: int | None = None, column: str | int | None = None) -> None:
+        self.path, self.reason, self.row, self.column = path, problem, row, column
         place = [str(path)]
         place += [] if row is None else [f"row {row}"]
         place += [] if column is None else [f"column {shown(str(column).removeprefix('column '))}"]

@@ -1,4 +1,4 @@
-"""The roles of the columns in a classifier's file: one complete way to read it."""
+"""The roles of the columns in a classifier's file, and how much speaks for them: one complete way to read it."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mpcs_torch.errors import shown
 from mpcs_torch.evaluation.files.facts import label_text, span
+from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.tables import ReadColumns, listed, to_text
 
 Form = Literal["columns", "lists", "positive", "decisions"]
@@ -65,6 +66,27 @@ class Roles(NamedTuple):
         called = f" ({shown(self.called[0])} is {shown(self.classes[0])})" if self.called else ""
         unused = [f"not used: {listed(self.unused)}"] if self.unused else []
         return "; ".join([labels + called, scores, *unused, *self.remarks])
+
+
+CLASS_SCORES, PROBABILITY, DECIDED, UNNAMED = 3, 2, 1, 0
+"""The strength of names and sums as signs of a score for each class, of one probability, and of predicted labels. A
+column without a sign is never used without being asked for."""
+
+
+class Reading(NamedTuple):
+    """One complete way to read a file."""
+
+    roles: Roles
+    strength: int
+    doubt: Problem | None = None
+    """The reason why the file is not read so unless the options ask for it."""
+    broken: Problem | None = None
+    """The test that the values of the file fail; the file cannot be read so."""
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether names and values say clearly that the file is to be read so."""
+        return self.strength > UNNAMED and self.doubt is None and self.broken is None
 
 
 def label_numbers(roles: Roles) -> Callable[[Any], int | None]:

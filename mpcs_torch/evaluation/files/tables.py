@@ -3,21 +3,22 @@
 import json
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.errors import quoted, shown
-from mpcs_torch.evaluation.files.reading import PredictionsError, reading
-from mpcs_torch.evaluation.files.words import MISSING, is_index
+from mpcs_torch.errors import InvalidValueError, quoted
+from mpcs_torch.evaluation.files.reading import PredictionsError, naming_file, reading
+from mpcs_torch.evaluation.files.words import MISSING
+from mpcs_torch.functional.inputs.groups import Groups
 
 if TYPE_CHECKING:
     import pyarrow
@@ -29,6 +30,14 @@ PEEKED_ROWS, PEEKED_VALUES = 100, 10**5
 DECIMAL_COMMA = re.compile(r"^\s*([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)\s*$")
 Kind = Literal["empty", "text", "whole", "number", "list"]
 """The kind of values in a column: none, some text, only whole numbers, only numbers, or only lists of numbers."""
+
+
+class Argument(NamedTuple):
+    """The columns of a file from which an argument of a function comes, one for each value in a row."""
+
+    columns: Sequence[str]
+    advice: str = ""
+    """What to do about a bad value, for a message."""
 
 
 class ReadColumns(NamedTuple):
@@ -50,6 +59,28 @@ class ReadColumns(NamedTuple):
         """Return an error about the row at index ``place``, or about the value of ``column`` in this row."""
         row = place if self.kept is None else int(self.kept.nonzero()[0][place])
         return PredictionsError(self.path, problem, row=row + 1, column=column)
+
+    @contextmanager
+    def naming(self, arguments: Mapping[str, "Argument"]) -> Iterator[None]:
+        """Turn an error about a value of one of ``arguments`` in the with block into one about its row and columns.
+
+        Other errors in the block name the file.
+        """
+        with naming_file(self.path):
+            try:
+                yield
+            except InvalidValueError as error:
+                if error.sample is None:
+                    raise
+                columns, advice = arguments[error.argument]
+                column = columns[0] if len({*columns}) == 1 else None
+                if error.column is not None:
+                    column = columns[min(error.column, len(columns) - 1)]
+                is_missing = column is not None and "nan" in str(error.value)
+                but = "is missing (--missing drop leaves such rows out)" if is_missing else f"is {error.value}"
+                rule = error.plain_rule if column is not None else f"{listed(columns)} {error.plain_rule}"
+                hint = f" ({advice})" if advice else ""
+                raise self.error(f"{rule}{hint}, but {but}", error.sample, column) from None
 
     def where(self, kept: NDArray[np.bool_]) -> "ReadColumns":
         """Return these columns with only the rows where ``kept`` (n,) is True."""
@@ -83,13 +114,11 @@ class ReadColumns(NamedTuple):
             values = values.cast(pyarrow.float64(), safe=False)
             values = values.fill_null(np.nan) if values.null_count else values  # this and `to_numpy` import pandas
             return np.array(np.from_dlpack(values))  # a writable copy
-        numbers = []
-        for place, value in enumerate(values.to_pylist()):
-            number = np.nan if is_gap(value) else to_number(value)
-            if number is None:
-                raise self.error(f"must be a number, but is {quoted(value)}", place, name)
-            numbers.append(number)
-        return np.array(numbers, dtype=np.float64)
+
+        def number(value: Any) -> float | None:
+            return np.nan if is_gap(value) else to_number(value)
+
+        return np.array(self._mapped(name, values, number, "must be a number"), dtype=np.float64)
 
     def matrix(self, names: Sequence[str]) -> Tensor:
         """Return the columns ``names`` of numbers, or one column of lists of numbers, as a matrix (n, k)."""
@@ -125,16 +154,33 @@ class ReadColumns(NamedTuple):
 
         A value for which ``group_code`` returns None is an error, whose message begins with ``rule``.
         """
-        encoded = self.single(name).dictionary_encode(null_encoding="encode")
+        return torch.from_numpy(np.array(self._mapped(name, self.single(name), group_code, rule), dtype=np.int64))
+
+    def _mapped(self, name: str, values: "pyarrow.Array", function: Callable[[Any], Any], rule: str) -> NDArray[Any]:
+        """Return what ``function`` makes of each of the ``values`` of a column; refuse those of which it makes None."""
+        encoded = values.dictionary_encode(null_encoding="encode")
         places, distinct = np.from_dlpack(encoded.indices), encoded.dictionary.to_pylist()
-        codes = [group_code(value) for value in distinct]
-        bad = np.isin(places, [place for place, code in enumerate(codes) if code is None])
+        mapped = [function(value) for value in distinct]
+        bad = np.isin(places, [place for place, each in enumerate(mapped) if each is None])
         if bad.any():
             value = distinct[places[int(bad.argmax())]]
             but = f"is {quoted(value)}" if to_text(value) else "is missing (--missing drop leaves such rows out)"
             raise self.error(f"{rule}, but {but}", int(bad.argmax()), name)
-        by_place: NDArray[np.int64] = np.array([code or 0 for code in codes], dtype=np.int64)
-        return torch.from_numpy(by_place[places])
+        of_distinct: NDArray[Any] = np.array([0 if each is None else each for each in mapped])
+        of_rows: NDArray[Any] = of_distinct[places]
+        return of_rows
+
+    def groups(self, name: str, gap: str | None = None, *, keeps_space: bool = False) -> Groups:
+        """Return the groups in the column ``name``; missing names become ``gap``, or are refused if it is None."""
+        by_name = dict[str, int]()
+
+        def group_code(value: Any) -> int | None:
+            text = value if keeps_space and isinstance(value, str) else to_text(value)
+            group = text or gap
+            return None if group is None else by_name.setdefault(group, len(by_name))
+
+        codes = self.codes(name, group_code, "must have a name")
+        return Groups([*by_name], codes)
 
 
 Load = Callable[[Sequence[str], Collection[str], int | None], dict[str, Column]]
@@ -294,81 +340,10 @@ def make_column(values: Sequence[Any]) -> Column:
     return pyarrow.array(texts, pyarrow.string(), mask=np.array([each is None for each in values], dtype=bool))
 
 
-def distinct_texts(table: FileTable, names: Sequence[str], most: int, *, has_gaps: bool = False) -> set[str]:
-    """Return the distinct texts in the columns ``names``; raise an error for more than ``most`` texts.
-
-    If ``has_gaps`` is True, a missing value counts as an empty text; else missing values are left out.
-    """
-    distinct, read = set[str](), table.read(names)
-    for name in names:
-        distinct |= {to_text(value) for value in read.single(name).unique().to_pylist()}
-        if len(distinct) > most:
-            problem = f"must have at most {most} different values, but has more"
-            raise PredictionsError(table.path, problem, column=name)
-    return distinct if has_gaps else distinct - {""}
-
-
-class RowIds(NamedTuple):
-    """The ids of a file's rows: the texts of one column, or of several columns joined by spaces."""
-
-    path: Path
-    ids: "pyarrow.Array"
-    """(N,) texts, none of them missing."""
-    column: str | None = None
-    """The column of the ids, for error messages; None if there are several."""
-    has_rows: bool = True
-    """Whether there is one id for each row of the file, in the order of the rows."""
-
-    @classmethod
-    def of(cls, read: ReadColumns, names: Sequence[str]) -> Self:
-        """Make the id of each row by joining the texts in the columns ``names``; a missing text is an error."""
-        from pyarrow import compute
-
-        parts = []
-        for name in names:
-            texts = compute.utf8_trim_whitespace(read.texts(name))
-            if texts.null_count:
-                raise read.error("must name the row, but is missing", texts.is_null().index(True).as_py(), name)
-            parts.append(texts)
-        joined = parts[0] if len(parts) == 1 else compute.binary_join_element_wise(*parts, " ")
-        return cls(read.path, joined, names[0] if len(names) == 1 else None)
-
-    def named(self, place: int) -> str:
-        """Quote the id at index ``place`` for a message."""
-        return quoted(self.ids[place].as_py())
-
-    def repeated(self) -> int:
-        """Return the index of the first id that is equal to an earlier id; 0 if all ids differ."""
-        return int((self.among(self) != np.arange(len(self.ids))).argmax()) if len(self.ids) else 0
-
-    def check_different(self, next_step: str = "") -> Self:
-        """Return these ids; raise an error, with the hint ``next_step``, if several rows share an id."""
-        if row := self.repeated():
-            problem = f"each id must name one row, but {self.named(row)} appears again{next_step}"
-            raise PredictionsError(self.path, problem, row=row + 1 if self.has_rows else None, column=self.column)
-        return self
-
-    def among(self, others: "RowIds") -> NDArray[np.int32]:
-        """For each id here, return its index in ``others``: int32 (N,), or -1 if ``others`` lacks it."""
-        from pyarrow import compute
-
-        return np.array(compute.index_in(self.ids, value_set=others.ids).fill_null(-1), dtype=np.int32)
-
-    def all_among(self, others: "RowIds", next_step: str = "") -> NDArray[np.int32]:
-        """For each id here, return its index in ``others``: int32 (N,); raise an error if ``others`` lacks an id."""
-        places = self.among(others)
-        if number := int((places < 0).sum()):
-            place = int((places < 0).argmax())
-            row = f" in row {place + 1}" if self.has_rows else ""
-            column = "" if self.column is None else f" of column {shown(self.column.removeprefix('column '))}"
-            rows = "1 row" if number == 1 else f"{number} rows"
-            problem = f"lacks {rows} of {self.path}, such as {self.named(place)}{row}{column}"
-            raise PredictionsError(others.path, f"{problem}{next_step}")
-        return places
-
-
-def shared_ids(tables: Sequence[FileTable]) -> list[str]:
-    """Return the columns that all ``tables`` have and whose names are usual for ids, such as ``filename``."""
-    ids = [[name for name in table.names if table.has_names and is_index(name)] for table in tables]
-    shared = set(ids[0]).intersection(*ids)
-    return [name for name in ids[0] if name in shared]
+def distinct_texts(table: FileTable, name: str, most: int) -> set[str]:
+    """Return the distinct texts in the column ``name``, empty for a missing value; refuse more than ``most`` texts."""
+    distinct = {to_text(value) for value in table.read([name]).single(name).unique().to_pylist()}
+    if len(distinct) > most:
+        problem = f"must have at most {most} different values, but has more"
+        raise PredictionsError(table.path, problem, column=name)
+    return distinct

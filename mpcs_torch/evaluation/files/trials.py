@@ -1,8 +1,8 @@
 """Read the trials of a detector: scores, with labels (target or non-target) from the same or another file."""
 
 import shlex
-from collections.abc import Collection, Sequence
-from itertools import chain, combinations, product
+from collections.abc import Mapping, Sequence
+from itertools import chain, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,13 +11,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.errors import printable, quoted, shown
-from mpcs_torch.evaluation.files.facts import Facts, label_text, named_class
+from mpcs_torch.errors import printable, quoted
+from mpcs_torch.evaluation.files.facts import label_text, named_class
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, RowIds, choices, listed, to_number
-from mpcs_torch.evaluation.files.words import DECISIONS, IDS, LABELS, POSITIVE, named_as, plain, target_or_not
+from mpcs_torch.evaluation.files.row_ids import RowIds
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, choices, listed, to_number
+from mpcs_torch.evaluation.files.trial_roles import PAIR, TrialRoles, find_names, find_roles, in_words, names_shown
+from mpcs_torch.evaluation.files.words import target_or_not
 from mpcs_torch.functional.detection.errors import missing_kind
 from mpcs_torch.functional.inputs.groups import Groups
 
@@ -27,161 +29,7 @@ if TYPE_CHECKING:
 MISSING = "is missing, or no number"
 COMPARED = 1000
 """The number of trial names that are compared to find the columns by which two files can be matched."""
-MAX_SINGLES, MAX_PAIRED = 30, 10
-"""The numbers of columns without names that may name trials alone, or with another: each is compared with each."""
 DROP = "--missing drop leaves out such rows"
-PAIR = ("enrollment", "test")
-
-
-class TrialRoles(NamedTuple):
-    """The names of the column of scores, the column of labels ("" if there is none) and all other columns."""
-
-    score: str
-    label: str
-    others: list[str]
-    groups: dict[str, str]
-    """The columns of groups, clusters and units, by their names in the options."""
-
-
-def find_roles(
-    table: FileTable, options: ReadOptions, *, has_score: bool = True, has_label: bool | None = True
-) -> TrialRoles:
-    """Find the columns of scores and of labels by ``options``, or else by names and values; refuse ambiguous tables.
-
-    The column of labels has a usual name for labels, or else contains only words for targets and non-targets. Numbers
-    such as 0 and 1 are such words only if no other column has exactly two words or digits. The column of scores has a
-    usual name for scores, or else is the only column of numbers. If ``has_label`` is False, labels are not looked for;
-    if it is None, they may be missing.
-    """
-    groups = {name: column_named(table, name, "--by") for name in options.by}
-    for name, option in ((options.cluster, "--cluster"), (options.unit, "--unit")):
-        groups |= {} if name is None else {name: column_named(table, name, option)}
-    columns = Facts(table, options, None, [*groups.values()])
-    if len(options.score_columns) > 1:
-        raise columns.error(f"one column has the scores, not {len(options.score_columns)}: --score-column")
-    given = [column_named(table, name, "--score-column") for name in options.score_columns]
-    scores = (given or _possible_scores(columns)) if has_score else [""]
-    if has_label is False:
-        labels = [""]
-    elif options.label_column is None:
-        labels = _possible_labels(columns, has_score=has_score)
-    else:
-        labels = [column_named(table, options.label_column, "--label-column")]
-    # Five of each are enough to decide, and for a message: products of all columns may be too many.
-    pairs = [pair for pair in product(scores[:5], labels[:5]) if pair[0] != pair[1]]
-    if has_label is None and not pairs:
-        pairs = [(score, "") for score in scores]
-    if not pairs:
-        raise columns.error(_no_reading(columns, is_score=has_score and not scores))
-    if len(pairs) > 1 and (has_label or len({score for score, _ in pairs}) > 1):
-        said = [
-            (f"scores {names_shown(score)}" * bool(score), f"labels {names_shown(label)}" * bool(label))
-            for score, label in pairs[:4]
-        ]
-        ways = [" and ".join(filter(None, words)) for words in said]
-        steps = " and ".join(["--score-column"] * has_score + ["--label-column"] * bool(has_label))
-        raise columns.error(f"can be read as {', or as '.join(ways)}: choose with {steps}")
-    return TrialRoles(*pairs[0], [name for name in table.names if name not in pairs[0]], groups)
-
-
-def column_named(table: FileTable, name: str, option: str = "") -> str:
-    """Return the column ``name``, which may be a number from 1 if there is no header; refuse a missing column."""
-    if not table.has_names and f"column {name}" in table.names:
-        return f"column {name}"
-    table.check_columns([name], option)
-    return name
-
-
-def _is_label(texts: Collection[str]) -> bool:
-    return bool(texts) and None not in map(target_or_not, texts) and not {"0", "-1"} <= {*texts}
-
-
-def _possible_labels(columns: Facts, *, has_score: bool) -> list[str]:
-    texts, target = {name: columns.texts(name) for name in columns.free}, columns.options.target_label
-    known = {
-        name for name in texts if (_is_label(texts[name]) if target is None else label_text(target) in texts[name])
-    }
-    pairs = [name for name, some in texts.items() if len(some) == 2 < len(columns.values[name])]
-    two_words = {
-        name for name in pairs if all(text.isalpha() or (len(text) == 1 and text.isdecimal()) for text in texts[name])
-    }
-    named, other = named_as(columns.free, LABELS), POSITIVE | DECISIONS | IDS
-    if named:
-        return [name for name in named if name in known | two_words] or named
-    free = [name for name in columns.free if plain(name) not in other]
-    labels = [name for name in free if name in known]
-    if not labels or not has_score or target is not None or columns.by_kind(labels, "text"):
-        return labels
-    return [name for name in free if name in known | two_words]
-
-
-def _possible_scores(columns: Facts) -> list[str]:
-    numeric, fractions, other = (
-        columns.by_kind(columns.free, "whole", "number"),
-        {*columns.by_kind(columns.free, "number")},
-        LABELS | IDS | DECISIONS,
-    )
-    texts = {name: columns.texts(name) for name in columns.free}
-    if not columns.table.has_names:
-        ids = [
-            name for name in numeric if len(texts[name]) == len(columns.values[name]) and "-" not in str(texts[name])
-        ]
-        others = {*ids, *(name for name in numeric if _is_label(texts[name]))}
-        return [name for name in numeric if name in fractions or name not in others] if fractions else numeric
-    numbers = {*numeric}
-    named = [name for name in named_as(columns.free, POSITIVE) if name in numbers or plain(name) not in DECISIONS]
-    scores = [name for name in named if not _is_label(texts[name]) or plain(name) not in DECISIONS]
-    unnamed = [name for name in numeric if plain(name) in POSITIVE or plain(name) not in other]
-    return [name for name in scores if name in numbers] or scores or unnamed
-
-
-def _no_reading(columns: Facts, *, is_score: bool) -> str:
-    if columns.table.dialect == MATRIX:
-        return "contains no labels: give a Key, or a list of trials, with --labels FILE"
-    has = columns.table.it_has()
-    if is_score:
-        return f"has no column of scores by name or content: name it with --score-column; {has}"
-    both = [(name, list(dict.fromkeys(columns.values[name]))) for name in columns.by_kind(columns.free, "text")[::-1]]
-    name, words = next((each for each in both if len(each[1]) == 2), ("", []))
-    ways = choices("--target-label", words)
-    example = f" ({names_shown(name)} has {listed(words)}: {ways})" if words else ""
-    known = "name it with --label-column, or the label of targets with --target-label, or give --labels FILE"
-    return f"has no column of labels by name or content: {known}{example}; {has}"
-
-
-def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
-    """Return sets of columns, the most likely first: the texts of a set, joined, may be the names of the trials."""
-    given = [] if options.id_column is None else options.id_column.split(",")
-    if given and (set(given) <= set(table.names) or not is_matched):
-        return [tuple(column_named(table, name.strip(), "--id-column") for name in given)]
-    known: list[tuple[str, ...]] = [names for names in (("trial",), PAIR) if set(names) <= set(roles.others)]
-    usual: list[tuple[str, ...]] = [(name,) for name in named_as(roles.others, IDS)]
-    known = known or (usual if len(usual) == 1 or is_matched else [])
-    if table.has_names and (known or not is_matched):
-        return known
-    singles: list[tuple[str, ...]] = [(name,) for name in roles.others[:MAX_SINGLES]]
-    pairs = list(combinations(roles.others[:MAX_PAIRED], 2))
-    return [*pairs, *singles] if is_matched else [*singles[:1], *pairs] if len(pairs) == 1 else singles
-
-
-def in_words(
-    table: FileTable,
-    score: str,
-    names: Sequence[str],
-    words: Sequence[str],
-    unread: Sequence[str],
-    options: ReadOptions,
-) -> str:
-    """Describe in a line how ``table`` was read: columns ``score``, ``names``, ``unread``, and further ``words``."""
-    negated = ", negated, as thresholds are, because low ones are those of targets" * options.lower_is_target
-    parts = [table.dialect, f"names {names_shown(*names)}" if names else "", *words[:1]]
-    parts += [f"scores {names_shown(score)}{negated}", *words[1:], f"not used: {listed(unread)}" if unread else ""]
-    return f"{printable(table.path.name)}: {'; '.join(filter(None, parts))}"
-
-
-def names_shown(*names: str) -> str:
-    """Quote column names and join them with "and"."""
-    return " and ".join(f'"{shown(name)}"' for name in names)
 
 
 class Trials(NamedTuple):
@@ -242,7 +90,7 @@ def read_trials(
         list_naming = find_names(other, list_roles, options, is_matched=True)
         labelled = read_columns(other, list_roles, [], list_naming, lambda _: None)
         names: tuple[str, ...] = ()
-        if naming or labelled.naming or len(places) != len(labelled.texts[labelled.roles.label]):
+        if naming or labelled.naming or len(places) != labelled.texts.rows:
             names, places = match_trials(read, labelled)
     else:
         names = _unique_names(read) if named else max(naming, key=len, default=())
@@ -255,12 +103,12 @@ def read_trials(
     if both_kinds and (missing := missing_kind(trials.labels)) is not None:
         rule = f"must contain target and non-target trials, but contains no {missing.removesuffix('s')} trial"
         raise PredictionsError(labelled.table.path, rule)
-    named_by_all = {options.cluster, options.unit}
-    groups = {name: read.groups(of, kept, is_cluster=name in named_by_all) for name, of in roles.groups.items()}
+    columns, named_by_all = read.texts.where(kept), {options.cluster, options.unit}
+    groups = {name: columns.groups(of, None if name in named_by_all else NO_GROUP) for name, of in roles.groups.items()}
     if all_columns:
         usual = PAIR if len(names) == 2 else names if table.has_names else ("trial",)
         called = dict(zip(names, usual, strict=False))
-        groups = {called.get(column, column): read.groups(column, kept) for column in coded}
+        groups = {called.get(column, column): columns.groups(column, "", keeps_space=True) for column in coded}
     texts = read.ids(names).ids.take(kept.nonzero()[0]) if named and names else None
     used = {roles.score, roles.label, *coded, *names}
     unread = [name for name in table.names if name not in used]
@@ -277,60 +125,52 @@ class TrialColumns(NamedTuple):
     scores: NDArray[np.float64]
     naming: Sequence[tuple[str, ...]]
     """Sets of columns whose joined texts may name each row, the most likely set first."""
-    texts: dict[str, Any]
+    texts: ReadColumns
     """Arrow arrays of texts (N,) by column, null where a text is missing."""
 
     def ids(self, names: Sequence[str]) -> RowIds:
         """Return the ids of the rows: the joined texts in the columns ``names``. Refuse a missing text."""
-        return RowIds.of(ReadColumns(self.table.path, self.texts), names)
+        return RowIds.of(self.texts, names)
 
     def targets(self, target: str | None) -> tuple[NDArray[np.int8], str]:
         """Return 1 for targets, 0 for non-targets, -1 without a label, (N,); and a phrase on what the labels mean."""
-        column, path = self.roles.label, self.table.path
-        encoded = self.texts[column].dictionary_encode("encode")
-        codes = np.from_dlpack(encoded.indices)
-        texts = [label_text(text) for text in encoded.dictionary.to_pylist()]
-        labels = list(dict.fromkeys(text for text in texts if text))
+        column = self.roles.label
+        texts = [label_text(value) for value in self.texts.single(column).unique().to_pylist()]
+        labels = list(dict.fromkeys(filter(None, texts)))
         kinds = {text: target_or_not(text) if target is None else int(text == label_text(target)) for text in labels}
-        unknown = [text for text, kind in kinds.items() if kind is None]
-        named = [labels[place] for place in named_class(self.roles.score, labels)]
-        problem, row = "", None
-        if target is not None and 1 not in kinds.values():
-            problem = f"has no label {quoted(target)} of --target-label, but {listed(labels)}"
-        elif target is None and {"0", "-1"} <= {*labels}:
-            problem = "has the labels 0 and -1: name that of targets with --target-label"
-        elif target is None and named and kinds[named[0]] == 0 and to_number(named[0]) is None:
-            way = f"--target-label {shlex.quote(named[0])} makes it the target"
-            problem = f"has no target {quoted(named[0])}, but {quoted(self.roles.score)} is named after it: {way}"
-        elif unknown and len(labels) <= 2:
-            problem = f"has the labels {listed(labels)}: {choices('--target-label', labels)}"
-        elif unknown:
-            rule = "must be a word of targets or of non-targets, such as 1, target, 0, nontarget"
-            known = "name the label of targets with --target-label, and all others are non-targets"
-            problem = f"{rule}, but is {quoted(unknown[0])}: {known}"
-            row = int((codes == texts.index(unknown[0])).argmax()) + 1
+        problem = self._problem_of_labels(kinds, target)
         if problem:
-            raise PredictionsError(path, problem, row=row, column=column)
+            raise PredictionsError(self.table.path, problem, column=column)
+
+        def kind(value: Any) -> int | None:
+            return kinds.get(label_text(value), -1)
+
+        rule = "must be a word of targets or of non-targets, such as 1, target, 0, nontarget"
+        advice = "--target-label names the label of targets, and all others are non-targets"
+        codes = self.texts.codes(column, kind, f"{rule} ({advice})").numpy().astype(np.int8)
         words = [text for text in labels if kinds[text]] or [f"not {text}" for text in labels]
         others = [text for text in labels if not kinds[text]]
         pooled = f", {listed(others)} are non-targets together" if len(others) > 1 else ""
-        meaning = f"{listed(words)} = target{pooled or ', all others are non-targets' * (target is not None)}"
-        return np.array([kinds.get(text, -1) for text in texts], dtype=np.int8)[codes], meaning
+        return codes, f"{listed(words)} = target{pooled or ', all others are non-targets' * (target is not None)}"
+
+    def _problem_of_labels(self, kinds: Mapping[str, int | None], target: str | None) -> str:
+        """Return the problem that labels do not tell targets from non-targets, given their ``kinds``; "" if they do."""
+        labels, score = [*kinds], self.roles.score
+        if target is not None:
+            has_target = 1 in kinds.values()
+            return "" if has_target else f"has no label {quoted(target)} of --target-label, but {listed(labels)}"
+        if {"0", "-1"} <= {*labels}:
+            return "has the labels 0 and -1: name that of targets with --target-label"
+        named = [labels[place] for place in named_class(score, labels)]
+        if named and kinds[named[0]] == 0 and to_number(named[0]) is None:
+            way = f"--target-label {shlex.quote(named[0])} makes it the target"
+            return f"has no target {quoted(named[0])}, but {quoted(score)} is named after it: {way}"
+        is_unknown = None in kinds.values() and len(labels) <= 2
+        return f"has the labels {listed(labels)}: {choices('--target-label', labels)}" if is_unknown else ""
 
     def is_gap(self, column: str) -> NDArray[np.bool_]:
         """Return a mask (N,), True for rows without a text in ``column``."""
-        return np.asarray(self.texts[column].is_null())
-
-    def groups(self, column: str, kept: NDArray[np.bool_], *, is_cluster: bool | None = None) -> Groups:
-        """Return the groups in ``column`` of the rows for which ``kept`` (N,) is True.
-
-        A missing name is an error if ``is_cluster`` is True. If it is False, the name is "(none)"; if None, "".
-        """
-        if is_cluster and (is_gap := self.is_gap(column) & kept).any():
-            raise PredictionsError(self.table.path, f"is missing ({DROP})", row=int(is_gap.argmax()) + 1, column=column)
-        texts = self.texts[column].filter(kept)
-        encoded = texts.fill_null("" if is_cluster is None else NO_GROUP).dictionary_encode()
-        return Groups(encoded.dictionary.to_pylist(), torch.from_numpy(np.array(encoded.indices, dtype=np.int64)))
+        return np.asarray(self.texts.columns[column].is_null())
 
 
 def read_columns(
@@ -341,7 +181,8 @@ def read_columns(
     columns = table.read([*filter(None, [roles.score]), *names], numbers=[roles.score])
     scores = columns.numbers(roles.score) if roles.score else np.empty(0)
     advance(columns.rows)
-    return TrialColumns(table, roles, scores, naming, {name: columns.texts(name) for name in names})
+    texts = columns._replace(columns={name: columns.texts(name) for name in names})
+    return TrialColumns(table, roles, scores, naming, texts)
 
 
 def match_trials(read: TrialColumns, listed: TrialColumns) -> tuple[tuple[str, ...], NDArray[np.int32]]:

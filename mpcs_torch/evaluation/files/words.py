@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-_SEPARATORS = re.compile(r"[^0-9a-z]+")
+_SEPARATORS = re.compile(r"[\W_]+")  # letters with accents are letters
 _OTHER = re.compile(r"[^0-9a-z+\-]+")
 
 

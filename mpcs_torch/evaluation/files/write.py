@@ -17,19 +17,20 @@ from torch import Tensor
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.delimited import SPACE
-from mpcs_torch.evaluation.files.formats import check_names, open_table, open_text
-from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.formats import check_names, open_text
+from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.tables import (
     DECIMAL_COMMA,
     Column,
     FileTable,
     ReadColumns,
-    RowIds,
     listed,
     unnamed,
     without_decimals,
 )
-from mpcs_torch.evaluation.files.trials import MISSING, PAIR, TrialTable, find_names, find_roles, in_words
+from mpcs_torch.evaluation.files.trial_roles import PAIR
+from mpcs_torch.evaluation.files.trials import TrialTable
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io.atomic_files import replace_together, replace_whole
 from mpcs_torch.io.local_paths import local_path
@@ -279,28 +280,3 @@ def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Cal
     bad = next((text for text in group.names if not is_kept(text)), None)
     if bad is not None:
         raise PredictionsError(path, f"{rule}, but is {quoted(bad)}", column=column)
-
-
-def rewrite_scores(
-    path: Path, out: Path, change: Callable[[Tensor], Tensor], options: ReadOptions, advance: Advance
-) -> str:
-    """Copy a file of trials with changed scores by `copy_table`; return a sentence on how the file was read.
-
-    ``change`` takes the scores (n,), float64, and returns the new scores (n,). The file need not have labels.
-    """
-    table = open_table(path)
-    roles = find_roles(table, options, has_label=None)
-    naming = find_names(table, roles, options, is_matched=False)
-    named_pair = next((names for names in naming if len(names) == 2), ())
-
-    def changed(read: ReadColumns) -> dict[str, Any]:
-        scores = torch.from_numpy(read.numbers(roles.score))
-        if scores.isnan().any():
-            raise read.error(MISSING, int(scores.isnan().nonzero()[0]), roles.score)
-        advance(read.rows)
-        return {roles.score: change(-scores if options.lower_is_target else scores).numpy()}
-
-    usual = {roles.score: "score", roles.label: "label", **dict(zip(named_pair, PAIR, strict=False))}
-    copy_table(table, out, changed, names=usual)
-    others = [name for name in table.names if name != roles.score]
-    return in_words(table, roles.score, (), [], others, options)

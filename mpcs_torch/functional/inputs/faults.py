@@ -33,7 +33,9 @@ def raise_first(faults: Sequence[Fault]) -> None:
     for fault in faults:
         if fault.broken.any():
             sample = int(fault.broken.int().argmax())
-            raise InvalidValueError(fault.rule, _quote(fault.values[sample]), sample=sample)
+            value = fault.values[sample]
+            column = int(value.isnan().int().argmax()) if value.ndim and value.isnan().any() else None
+            raise InvalidValueError(fault.rule, _quote(value), sample=sample, column=column)
 
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:

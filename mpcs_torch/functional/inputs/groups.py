@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
 
 
@@ -18,6 +18,10 @@ class Groups(NamedTuple):
     """(G,): the distinct group names, in the order of their first occurrence."""
     codes: Tensor
     """(N,), int64: the index of each row's group in ``names``."""
+
+    def of_rows(self) -> list[str]:
+        """Return the name of each row's group, (N,)."""
+        return [self.names[code] for code in self.codes.tolist()]
 
 
 def row_names(argument: str, values: Any, number: int) -> list[str]:
@@ -106,11 +110,15 @@ def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Te
         rule = f"(N,) for the {shape[0]} rows" if len(shape) == 1 else f"(N, C), {shape} here: of each row and decision"
         raise ValueError(f"{name} must be {rule}, but have shape {tuple(tensor.shape)}.")
     rule, is_valid = ROW_RULES[kind]
-    bad = (~is_valid(tensor)).nonzero().tolist()
+    flat = tensor.reshape(len(tensor), -1)  # one value for each row, or one for each decision
+    bad = (~is_valid(flat)).nonzero().tolist()
     if bad:
-        place = tuple(bad[0])
-        where = f"row {place[0]} (from 0)" if len(place) == 1 else f"row {place[0]}, decision {place[-1]}"
-        raise ValueError(f"{name} must each be {rule}, but that of {where} is {tensor[place]:g}.")
+        sample, column = bad[0]
+        value = f"{flat[sample, column]:g}"
+        has_columns = tensor.ndim > 1
+        raise InvalidValueError(
+            f"{name} must each be {rule}", value, sample=sample, column=column if has_columns else None
+        )
     return tensor
 
 

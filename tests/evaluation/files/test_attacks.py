@@ -11,7 +11,7 @@ import pytest
 
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.evaluation.classifier_files import open_models, score_models
-from mpcs_torch.evaluation.files.choice import UnclearFileError
+from mpcs_torch.evaluation.files.offers import UnclearFileError
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.problems import Code
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
@@ -430,7 +430,7 @@ def test_scores_of_the_other_class_are_doubted(tmp_path: Path) -> None:
 
 def test_trials_without_a_cluster_may_be_left_out(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("score,label,speaker\n0.9,1,a\n0.1,0,b\n0.5,0,\n")
-    with pytest.raises(PredictionsError, match=r"row 3, column speaker: is missing \(--missing drop leaves"):
+    with pytest.raises(PredictionsError, match=r"row 3, column speaker: must have a name, but is missing"):
         read_trials(tmp_path / "s.csv", ReadOptions(cluster="speaker"), lambda _: None)
     table = read_trials(tmp_path / "s.csv", ReadOptions(cluster="speaker", missing="drop"), lambda _: None)
     assert table.trials.scores.tolist() == [0.9, 0.1]

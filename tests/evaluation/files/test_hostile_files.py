@@ -17,10 +17,10 @@ from pyarrow import feather, parquet
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation.calibration_files import CalibrationFileError, load_calibration
+from mpcs_torch.evaluation.files.changed_trials import rewrite_scores
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
-from mpcs_torch.evaluation.files.write import rewrite_scores
 from mpcs_torch.io.artifacts import sealed
 from mpcs_torch.io.untrusted_files import VARIABLE
 from mpcs_torch.learning import DecisionRule

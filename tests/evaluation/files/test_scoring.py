@@ -110,7 +110,7 @@ def test_every_format_of_soft_labels_gives_the_values_of_the_metrics(tmp_path: P
 
 
 def test_soft_labels_need_not_sum_to_one(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text("rain,wind,target_wind,target_rain\n0.9,0.8,0.8,0.9\n0.1,1.0005,1,0.1\n")
+    (tmp_path / "p.csv").write_text("rain,wind,target_wind,target_rain\n0.9,0.8,0.8,0.9\n0.1,1.0000005,1,0.1\n")
     assert scored([tmp_path / "p.csv"])["soft_f1_macro"] == pytest.approx(1)
 
 
@@ -213,16 +213,16 @@ HEADER = "target,0,1\n"
         (f"{HEADER}0,0.5,0.5\n1,0.4", "p.csv, row 2, column 1: is missing: the row has 2 of 3 values"),
         (f"{HEADER}0,0.5,0.5,0.1\n", "p.csv, row 1, column 4: has no name: the row has 4 values"),
         (f"{HEADER}0,0.5,0.5\n0,x,0.5\n", "p.csv: '0' has numbers, but in row 2 'x'"),
-        (f"{HEADER}0,1,0\n1,,0.5\n", "p.csv, row 2, column 0: must be a probability"),
+        (f"{HEADER}0,1,0\n1,,0.5\n", "p.csv, row 2, column 0: must be probabilities"),
         (
             f"{HEADER}0,nan,0.5\n",
-            "p.csv, row 1, column 0: must be a probability (--logits reads logits; --score-columns names other "
-            "columns), but is missing (--missing drop leaves such rows out)",
+            "but is missing (--missing drop leaves such rows out)",
         ),
         (f"{HEADER}0,-2,3\n", "p.csv: 0, 1 are not scores that sum to 1: rows sum to 1 to 1"),
         (
             f"{HEADER}0,0.5,0.4\n",
-            "p.csv, row 1: the scores must sum to 1, but sum to 0.9: --score-columns names others",
+            "p.csv, row 1: 0, 1 must be probabilities >= 0 that sum to 1 over dimension 1 (--logits reads logits; "
+            "--score-columns names other columns; of several labels, `mpcs detect` scores one), but is [0.5, 0.4]",
         ),
         (
             f"{HEADER}3,0.5,0.5\n",
@@ -246,9 +246,12 @@ HEADER = "target,0,1\n"
         ("target,a,a,b\n", "p.csv: columns must have different names, but ['a'] repeat"),
         (
             "target_a,target_b,a,b\n1,-2,0.5,0.5\n",
-            "row 1, column target_b: the degree of truth must be from 0 to 1, but",
+            "row 1: target_a, target_b must hold degrees of truth from 0 to 1, but is [1, -2]",
         ),
-        ("target_a,target_b,a,b\n1,3,0.5,0.5\n0,0,0.5,0.5\n", "row 2: must have votes for a class, but has none"),
+        (
+            "target_a,target_b,a,b\n1,3,0.5,0.5\n0,0,0.5,0.5\n",
+            "row 2, column target_a: must hold degrees",
+        ),
     ],
 )
 def test_a_damaged_csv_is_refused_with_its_place(tmp_path: Path, text: str, message: str) -> None:
@@ -267,15 +270,23 @@ ONE = WRONG.unsqueeze(1) & (torch.arange(CLASSES) == 1)
 @pytest.mark.parametrize(
     ("scores", "target", "message"),
     [
-        (PROBS.masked_fill(ONE, torch.nan), TARGET, r"row 201, column .*1\]?: must be a probability .* but is missing"),
-        (LOGITS.masked_fill(ONE, torch.inf), TARGET, r"row 201, column .*1\]?: must be a logit, but is inf"),
-        (PROBS.masked_fill(ONE, 0.9999), TARGET, "row 201: the scores must sum to 1, but sum to "),
-        (LOGITS.masked_fill(WRONG.unsqueeze(1), -torch.inf), TARGET, "row 201: the logits must not all be -inf"),
+        (PROBS.masked_fill(ONE, torch.nan), TARGET, r"row 201, column .*1\]?: must be probabilities .* but is missing"),
+        (
+            LOGITS.masked_fill(ONE, torch.inf),
+            TARGET,
+            r"row 201: .* must be logits without .*, but is .*inf",
+        ),
+        (PROBS.masked_fill(ONE, 0.9999), TARGET, "row 201: .* must be probabilities .* that sum to 1 "),
+        (
+            LOGITS.masked_fill(WRONG.unsqueeze(1), -torch.inf),
+            TARGET,
+            r"row 201: .* must be logits .*, but is \[-inf, -inf, ",
+        ),
         (PROBS, TARGET.masked_fill(WRONG, 7), "row 201, column .*: must be a class, one of 0, 1, 2, 3 .*, but is '?7"),
         (
             PROBS,
             SOFT_TARGET.masked_fill(ONE, 1.5),
-            r"row 201, column .*1\]?: the degree of truth must be from 0 to 1, but is 1.5",
+            "row 201: .* must hold degrees of truth from 0 to 1, but is .*1.5",
         ),
     ],
     ids=["score", "logit", "sum", "all ruled out", "label", "soft label"],

@@ -174,7 +174,7 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
     assert found["year"].names == read(tmp_path / "s.npz", by=("year",)).groups["year"].names == ["2019", "2020"]
     assert found["site"].names == ["n", "(none)"]
     assert found["site"].codes.tolist() == [0, 1, 0]
-    with pytest.raises(PredictionsError, match="row 2, column site: is missing"):
+    with pytest.raises(PredictionsError, match="row 2, column site: must have a name, but is missing"):
         read(written(tmp_path / "c.csv", "score,label,site\n1,1,n\n0,0,\n"), cluster="site")
     assert read(written(tmp_path / "s.txt", "a 1 0.5\nb 0 0.7\n"), by=("1",)).groups["1"].names == ["a", "b"]
 

@@ -185,8 +185,9 @@ def test_rounded_probabilities_are_divided_by_their_sum(tmp_path: Path) -> None:
 )
 def test_sums_that_rounding_does_not_explain_are_refused(tmp_path: Path, row: str) -> None:
     (tmp_path / "p.csv").write_text(f"0,1,target\n0.25,0.75,1\n{row}\n0.66,0.33,0\n")  # the last is explained
-    with pytest.raises(PredictionsError, match=r"row 2: the scores must sum to 1, but sum to .*--score-columns"):
+    with pytest.raises(PredictionsError, match="--score-columns names other columns") as refused:
         scored(tmp_path / "p.csv")
+    assert (refused.value.row, refused.value.column) == (2, None)
 
 
 def matched(paths: list[Path]) -> None:
@@ -230,3 +231,11 @@ def _brier(probs: torch.Tensor) -> float:
     truth = torch.zeros_like(probs)
     truth[:, 0] = 1
     return float((probs - truth).square().sum(dim=1).mean())
+
+
+def test_letters_with_accents_do_not_part_words(tmp_path: Path) -> None:
+    header = "share,Predictioncat,Predictionété,Predictionowl,target_cat,target_été,target_owl"
+    path = tmp_path / "p.csv"
+    path.write_text(f"{header}\n0.03,0.3063,0.0012,0.6925,0,1,0\n0.05,0.2287,0.1771,0.5942,1,0,0\n")
+    with pytest.raises(PredictionsError, match="--label-column"):  # not the labels target_été of one probability
+        Predictions(path)

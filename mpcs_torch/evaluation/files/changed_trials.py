@@ -1,0 +1,40 @@
+"""Copy files of trials with changed scores, such as calibrated ones."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.evaluation.files.reading import Advance, ReadOptions
+from mpcs_torch.evaluation.files.tables import ReadColumns
+from mpcs_torch.evaluation.files.trial_roles import PAIR, find_names, find_roles, in_words
+from mpcs_torch.evaluation.files.trials import MISSING
+from mpcs_torch.evaluation.files.write import copy_table
+
+
+def rewrite_scores(
+    path: Path, out: Path, change: Callable[[Tensor], Tensor], options: ReadOptions, advance: Advance
+) -> str:
+    """Copy a file of trials with changed scores by `copy_table`; return a sentence on how the file was read.
+
+    ``change`` takes the scores (n,), float64, and returns the new scores (n,). The file need not have labels.
+    """
+    table = open_table(path)
+    roles = find_roles(table, options, has_label=None)
+    naming = find_names(table, roles, options, is_matched=False)
+    named_pair = next((names for names in naming if len(names) == 2), ())
+
+    def changed(read: ReadColumns) -> dict[str, Any]:
+        scores = torch.from_numpy(read.numbers(roles.score))
+        if scores.isnan().any():
+            raise read.error(MISSING, int(scores.isnan().nonzero()[0]), roles.score)
+        advance(read.rows)
+        return {roles.score: change(-scores if options.lower_is_target else scores).numpy()}
+
+    usual = {roles.score: "score", roles.label: "label", **dict(zip(named_pair, PAIR, strict=False))}
+    copy_table(table, out, changed, names=usual)
+    others = [name for name in table.names if name != roles.score]
+    return in_words(table, roles.score, (), [], others, options)

@@ -1,0 +1,93 @@
+"""Find the columns with predicted labels, and the classes of these."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from mpcs_torch.concern.checks import REFERRAL
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.files.called_classes import call_classes
+from mpcs_torch.evaluation.files.facts import Facts, number_or_text
+from mpcs_torch.evaluation.files.label_columns import MAX_UNNAMED, Labels
+from mpcs_torch.evaluation.files.problems import Problem
+from mpcs_torch.evaluation.files.roles import DECIDED, UNNAMED, Reading, Roles
+from mpcs_torch.evaluation.files.tables import listed, to_number
+from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, MISSING, PREDICTED, TRUE, named_as, split_words, stem
+
+
+def decision_columns(facts: Facts, labels: Labels, names: Sequence[str]) -> list[tuple[str, int]]:
+    """Return the columns that may have predicted labels, with their strength: by name, or only by their values.
+
+    If the labels come from another file, a column named as labels has predicted labels.
+    """
+    label = labels.column
+    columns = [name for name in facts.by_kind(names, "text", "whole") if facts.texts(name)]
+    named = named_as(columns, DECISIONS) or named_as(columns if facts.table.joined else [], LABELS)
+    if not named and label is not None and (own := stem(label, TRUE)):
+        named = [name for name in columns if stem(name, PREDICTED) == own != stem(name)]
+    if not named:
+        worded = [name for name in columns if {*split_words(name)} & (DECISIONS | {"pred", "predicted"})]
+        worded = [name for name in worded if not {*split_words(name)} & (TRUE - {"label", "class"})]
+        named = [name for name in worded if label is None or not facts.texts(name).isdisjoint(facts.texts(label))]
+    found = [(name, DECIDED) for name in named]
+    texts = set[str]() if label is None else facts.label_texts(label)
+    if label is None or len(texts) < 2:
+        return found
+    by_value = list[str]()
+    for name in columns:
+        own_texts = facts.texts(name)
+        is_alike = own_texts == texts or (facts.kinds[name] == "text" and own_texts < texts)
+        if is_alike and len(own_texts) > 1 and not facts.is_counter(name) and facts.values[name] != facts.values[label]:
+            by_value.append(name)
+    known = {*named}
+    by_value = [name for name in by_value if name not in known]
+    return [*found, *((name, UNNAMED) for name in by_value[:MAX_UNNAMED])]
+
+
+def decided(facts: Facts, labels: Labels, decision: str, strength: int) -> Iterator[Reading]:
+    """Yield the readings of a column of predicted labels. Without known classes, all labels are classes."""
+    said = {"column": quoted(decision), "what": "predicted labels"}
+    doubt = None if strength > UNNAMED else Problem("not_named", said)
+    names = [decision, *labels.hard]
+    if facts.class_names is not None:
+        roles = Roles("decisions", [decision], tuple(facts.class_names))
+        yield from call_classes(facts, Reading(roles, strength, doubt), names)
+        return
+    texts = facts.all_texts(decision)
+    known = texts if labels.column is None else facts.all_texts(labels.column)
+    by_lower = {text.lower(): text for text in known}
+    if len(by_lower) == len(known):  # yes is Yes, if no two labels differ so
+        texts = {by_lower.get(text.lower(), text) for text in texts}
+    classes = [name for name in sorted(texts | known, key=number_or_text) if name.lower() not in MISSING]
+    roles = Roles("decisions", [decision], tuple(classes))
+    yield Reading(roles, strength, doubt, _problem_of(facts, names, texts, known))
+
+
+def _problem_of(facts: Facts, names: Sequence[str], texts: set[str], known: set[str]) -> Problem | None:
+    """Return the problem that predicted labels ``texts`` and labels ``known``, of ``names``, are unclear."""
+    classes = sorted(texts | known, key=number_or_text)
+    missing = [name for name in classes if name.lower() in MISSING]
+    numbers = [number for name in classes if (number := to_number(name)) is not None]
+    cases = Counter(name.lower() for name in classes)
+    twins = [name for name in classes if cases[name.lower()] > 1]
+    is_mixed = facts.kinds[names[0]] == "whole" and 0 < len(numbers) < len(classes)
+    column = {"column": quoted(names[0])}
+    if REFERRAL in classes:
+        return Problem("referral", column)
+    if missing and facts.options.missing == "error":
+        place = names[-1] if missing[0] in known else names[0]
+        return Problem("label_gap", {"column": quoted(place), "text": quoted(missing[0])})
+    if texts.isdisjoint(known) and len(known) > 1:
+        return Problem("disjoint", {**column, "decisions": listed(sorted(texts)), "labels": listed(sorted(known))})
+    if twins:
+        return Problem("cases", {"labels": listed(twins)})
+    if is_mixed or any(number % 1 for number in numbers):
+        return Problem("kinds", {**column, "labels": listed(classes)})
+    return None
+
+
+def paired_decision(name: str, decisions: Sequence[str]) -> str | None:
+    """Return the predicted labels that belong to the score ``name``: of the same stem, or the only ones."""
+    same = [each for each in decisions if stem(each, PREDICTED) == stem(name, PREDICTED)]
+    if len(same) == 1:
+        return same[0]
+    return decisions[0] if len(decisions) == 1 and not same else None

@@ -1,0 +1,156 @@
+"""Offer options that read a file which is unclear: each was tried on all rows, and says what it measures."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from mpcs_torch.errors import printable
+from mpcs_torch.evaluation.files.facts import Facts, span
+from mpcs_torch.evaluation.files.models import side_by_side
+from mpcs_torch.evaluation.files.problems import Problem
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
+from mpcs_torch.evaluation.files.readings import clear_readings, find_readings, meaning
+from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
+from mpcs_torch.evaluation.files.tables import is_gap
+
+MAX_OFFERS, MAX_TRIED = 6, 12
+"""The maximum numbers of commands that an error names, and of readings that are tried for them."""
+MAX_WIDTH = 300
+"""The maximum number of columns of a file for which offers are tried: each trial looks at all columns several times."""
+
+
+class Measured(NamedTuple):
+    """The accuracy of each model, by one way to read a file."""
+
+    accuracies: Mapping[str, float]
+    rows: int
+    classes: Sequence[str]
+
+    def __str__(self) -> str:
+        several = len(self.accuracies) > 1
+        values = [f"{name} {value:.2f}" if several else f"{value:.2f}" for name, value in self.accuracies.items()]
+        rows = "1 row" if self.rows == 1 else f"{self.rows} rows"
+        return f"accuracy {', '.join(values)} of {rows}; classes {span(self.classes)}"
+
+
+Measure = Callable[[ReadOptions], Measured]
+"""A function that reads all rows of a file by other options; it raises a PredictionsError if they cannot be read."""
+
+
+class Offer(NamedTuple):
+    """Options that read a file, and what they measure. Each offer was tried."""
+
+    options: ReadOptions
+    words: str
+    """The options to add to the command."""
+    measured: Measured
+
+
+class UnclearFileError(PredictionsError):
+    """The error for a file that can be read in several ways, or in none; it offers options that read the file."""
+
+    def __init__(self, path: Path, problem: Problem, offers: Sequence[Offer] = (), further: Sequence[str] = ()) -> None:
+        super().__init__(path, str(problem))
+        self.problem, self.offers = problem, list(offers)
+        lines = [self.args[0], *map(printable, further)]
+        if offers:
+            lines.append("One of these options reads it:")
+            lines += [printable(f"  {offer.words}   ({offer.measured})") for offer in offers]
+        self.args = ("\n".join(lines),)
+
+
+def offered(
+    facts: Facts,
+    ranked: Sequence[Reading],
+    chosen: Sequence[Reading],
+    measure: Measure | None,
+) -> list[tuple[Reading, Offer]]:
+    """Return readings with options that make each the one that is clear; each is tried on all rows."""
+    if measure is None or len(facts.table.names) > MAX_WIDTH:
+        return []
+    found = dict[str, tuple[Reading, Offer]]()
+    models = side_by_side([one.roles for one in chosen])
+    if len(models) > 1:
+        for offer in tried(facts, facts.options._replace(models=tuple(models)), measure):
+            found[offer.words] = (chosen[0], offer)
+    for reading in ranked[:MAX_TRIED]:
+        is_weaker = any(other.strength > reading.strength == UNNAMED for other, _ in found.values())
+        if len(found) >= MAX_OFFERS or is_weaker:  # what no name says is offered if nothing else is
+            break
+        for options in _options_for(facts, reading):
+            for offer in tried(facts, options, measure):
+                found.setdefault(offer.words, (reading, offer))
+    return [*found.values()][:MAX_OFFERS]
+
+
+def tried(facts: Facts, options: ReadOptions, measure: Measure) -> list[Offer]:
+    """Return the offer of ``options`` if they read the file; else an empty list."""
+    try:
+        measured = measure(options)
+    except UnclearFileError as error:
+        models = error.problem.fields.get("models")
+        return tried(facts, options._replace(models=tuple(models)), measure) if models else []
+    except PredictionsError:
+        return []
+    return [Offer(options, options.words_beyond(facts.options), measured)]
+
+
+def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
+    """Yield the fewest options, beyond those given, by which ``reading`` is the one that is clear."""
+    given, roles = facts.options, reading.roles
+    if reading.broken is not None:
+        yield from _mended(facts, reading)
+        return
+    asked: dict[str, Any] = {}
+    if roles.form == "decisions":
+        asked["decision_column"] = roles.scores[0]
+    else:
+        asked["score_columns"] = tuple(roles.scores)
+    if roles.label is not None and roles.label != facts.table.label:
+        asked["label_column"] = roles.label
+    ways = [asked, asked | {"classes": _names_of_classes(roles)}]
+    ways = [way for way in ways if _is_read_so(facts, given._replace(**way), roles)]
+    if not ways:
+        return
+    asked = ways[0]
+    for name in ("classes", "label_column", "score_columns", "decision_column"):
+        fewer = {each: value for each, value in asked.items() if each != name}
+        if name in asked and fewer and _is_read_so(facts, given._replace(**fewer), roles):
+            asked = fewer
+    yield given._replace(**asked)
+
+
+def _names_of_classes(roles: Roles) -> tuple[str, ...]:
+    """Return what ``--classes`` must name: the file's names of the classes, last that of a single probability."""
+    names = tuple(roles.called or roles.classes)
+    return names[::-1] if roles.form == "positive" and roles.of_class == 0 else names
+
+
+def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
+    """Yield options that may read a file whose first rows break a rule: each is tried before it is offered."""
+    given, roles = facts.options, reading.roles
+    code = "" if reading.broken is None else reading.broken.code
+    columns = tuple(roles.scores)
+    if code == "sums" and not given.from_logits and _may_be_logits(facts, columns):
+        yield given._replace(from_logits=True, score_columns=columns)
+    names = [name for name in (roles.scores[0], roles.label) if name is not None]
+    texts = {text for name in names for text in facts.all_texts(name)} if code in ("label_gap", "cases") else set()
+    if code == "label_gap":
+        yield given._replace(missing="drop")
+    if all(text.isalpha() for text in texts if is_gap(text)) and texts:  # a word such as none may be a class
+        yield given._replace(classes=tuple(sorted(texts)))
+
+
+def _may_be_logits(facts: Facts, columns: Sequence[str]) -> bool:
+    """Return whether scores in the first rows are beyond the range of probabilities."""
+    scores = facts.matrix(columns)
+    return bool(scores.size) and (scores.min() < 0 or scores.max() > 1)
+
+
+def _is_read_so(facts: Facts, options: ReadOptions, roles: Roles) -> bool:
+    """Return whether ``options`` make the reading with ``roles`` the one that is clear."""
+    try:
+        chosen = clear_readings(find_readings(facts.asked(options)))
+    except PredictionsError:
+        return False
+    return len(chosen) == 1 and meaning(chosen[0].roles) == meaning(roles)

@@ -1,0 +1,151 @@
+"""Find the columns with the probability of one of two classes, and the class that each is of."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.files.called_classes import call_classes
+from mpcs_torch.evaluation.files.decision_columns import paired_decision
+from mpcs_torch.evaluation.files.facts import Facts, label_text, named_class, number_or_text
+from mpcs_torch.evaluation.files.label_columns import Labels
+from mpcs_torch.evaluation.files.problems import Problem
+from mpcs_torch.evaluation.files.roles import PROBABILITY, UNNAMED, Reading, Roles
+from mpcs_torch.evaluation.files.score_sets import is_in_unit
+from mpcs_torch.evaluation.files.tables import is_gap, listed, to_number
+from mpcs_torch.evaluation.files.words import (
+    LABELS,
+    NO_PROBABILITY,
+    POSITIVE,
+    PREDICTED,
+    TRUE,
+    is_positive,
+    plain,
+    split_words,
+    stem,
+)
+
+
+def probabilities(facts: Facts, labels: Labels, names: Sequence[str], decisions: Sequence[str]) -> Iterator[Reading]:
+    """Yield the readings of each column in ``names`` that may have the probability of one of two classes.
+
+    ``decisions`` are the columns of predicted labels, which show the class that a probability is of.
+    """
+    known, label = facts.class_names, labels.column
+    if (known is None and label is None) or (known is not None and len(known) != 2):
+        return
+    is_binary = label is None or known is not None or len(facts.label_texts(label)) <= 2
+    for name in facts.by_kind(names, "number", "whole"):
+        if {*split_words(name)} & NO_PROBABILITY:  # such as a distance, or the confidence of the predicted label
+            continue
+        strength = _strength(facts, labels, name)
+        is_possible = (
+            is_binary and facts.kinds[name] == "number" and (is_in_unit(facts, name) or _is_percent(facts, name))
+        )
+        if strength > UNNAMED or is_possible:
+            yield from of_one_class(facts, labels, name, strength, decisions)
+
+
+def of_one_class(facts: Facts, labels: Labels, name: str, strength: int, decisions: Sequence[str]) -> Iterator[Reading]:
+    """Yield readings of ``name`` as the probability of one class: the class in its name, or that predicted labels say.
+
+    Without either, it is the probability of 1, of a positive word, or of the last class that the user named; and of
+    other classes, either.
+    """
+    label = labels.column
+    roles = Roles("positive", [name], facts.class_names or (), is_percent=_is_percent(facts, name))
+    doubt = None if strength > UNNAMED else Problem("not_named", {"column": quoted(name), "what": "a probability"})
+    if facts.class_names is None and label is not None:
+        classes, broken = _two_labels(facts, name, label)
+        roles = roles._replace(classes=classes)
+        if broken is not None:
+            yield Reading(roles, strength, broken=broken)
+            return
+    doubt = doubt or _above_half(facts, roles, label)
+    beside = paired_decision(name, decisions)
+    shown = [0, 1] if beside is None else _shown_classes(facts, roles, beside)
+    if not shown:
+        broken = Problem("unordered", {"column": quoted(name), "decision": quoted(beside)})
+        yield Reading(roles, strength, broken=broken)
+        return
+    named = [place for names in (facts.called, roles.classes) for place in named_class(name, names)]
+    is_last_positive = [*map(is_positive, roles.classes)] == [False, True]
+    if named:
+        of_class = named[0]
+    elif len(shown) == 1:
+        of_class = shown[0]
+    elif facts.class_names is not None or is_last_positive:
+        of_class = 1
+    else:
+        doubt = doubt or Problem("which_class", {"column": quoted(name)})
+        for order in (roles.classes, roles.classes[::-1]):
+            yield Reading(roles._replace(classes=tuple(order)), strength, doubt)
+        return
+    reading = Reading(roles._replace(of_class=of_class), strength, doubt)
+    if facts.class_names is None:  # the classes are the labels
+        yield reading
+    else:
+        yield from call_classes(facts, reading, labels.hard)
+
+
+def _strength(facts: Facts, labels: Labels, name: str) -> int:
+    """Return how strongly the name of a column says that it has the probability of one class."""
+    words, label = {*split_words(name)}, labels.column
+    usual = POSITIVE | LABELS if facts.table.joined else POSITIVE
+    of_label = label is not None and bool(words & PREDICTED) and stem(name, PREDICTED) == stem(label, TRUE) != ()
+    classes = facts.class_names or ([] if label is None else [*facts.texts(label)])
+    is_worded = facts.kinds[name] == "number" and bool(words & POSITIVE)
+    is_usual = plain(name) in usual or of_label or bool(named_class(name, classes))
+    return PROBABILITY if is_usual or is_worded else UNNAMED
+
+
+def _is_percent(facts: Facts, name: str) -> bool:
+    """Return whether a single column has percentages: its values have the sign, or its name says so."""
+    scores = facts.matrix([name])
+    has_sign = any(str(value).strip().endswith("%") for value in facts.values[name])
+    is_beyond = bool(len(scores)) and bool(scores.max() > 1)
+    return has_sign or (is_beyond and ("%" in name or "percent" in name.lower()))
+
+
+def _above_half(facts: Facts, roles: Roles, label: str | None) -> Problem | None:
+    """Return the doubt that no score is below one half: it may be the score of the predicted label."""
+    if facts.options.classes or facts.options.from_logits or (label is not None and len(facts.texts(label)) < 2):
+        return None
+    scores, half = facts.matrix(roles.scores), 50 if roles.is_percent else 0.5
+    is_high = len(scores) > 3 and scores.min() >= half and scores.max() <= 2 * half
+    return Problem("above_half", {"column": quoted(roles.scores[0])}) if is_high else None
+
+
+def _shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
+    """Return the classes whose probability a score may be: high where ``decision`` predicts the class, low elsewhere.
+
+    Predicted labels that are alike, or no classes, show nothing: both are possible. None is possible if the score does
+    not order the predicted labels.
+    """
+    scores: dict[str, list[float]] = {name: [] for name in roles.classes}
+    for value, text in zip(facts.values[decision], facts.values[roles.scores[0]], strict=True):
+        score, predicted = to_number(text), label_text(value)
+        if score is not None and predicted in scores:
+            scores[predicted].append(score)
+    first, last = scores.values()
+    if not first or not last:
+        return [0, 1]
+    is_possible = [max(last) <= min(first), max(first) <= min(last)]
+    return [place for place in (0, 1) if is_possible[place]]
+
+
+def _two_labels(facts: Facts, score: str, label: str) -> tuple[tuple[str, ...], Problem | None]:
+    """Return the two labels in the column ``label``, the positive class last; or the problem that they are not two."""
+    known = facts.all_texts(label)
+    classes = known if len(known) <= 2 else {text for text in known if not is_gap(text)}
+    if classes <= {"0", "1"}:
+        return ("0", "1"), None
+    names = tuple(sorted(classes, key=number_or_text))
+    if len(names) == 2:
+        is_turned = [*map(is_positive, names)] == [True, False]
+        return names[::-1] if is_turned else names, None
+    said = {"column": quoted(label), "score": quoted(score), "labels": listed(names)}
+    if len(names) == 1:
+        return names, Problem("one_label", said)
+    rows = Counter(label_text(value) for value in facts.table.read([label]).columns[label].to_pylist())
+    rare = min(names, key=lambda name: rows[name])
+    return names, Problem("many_labels", {**said, "rare": quoted(rare), "number": rows[rare]})

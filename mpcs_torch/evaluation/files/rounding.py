@@ -1,0 +1,42 @@
+"""Recognize probabilities that a file has in few decimals, and undo what rounding changed in their sums."""
+
+import torch
+from torch import Tensor
+
+from mpcs_torch.functional.inputs.sum_tolerance import sum_tolerance
+
+MAX_DECIMALS = 6
+"""The maximum number of decimals of rounded probabilities."""
+
+
+def undo_rounding(scores: Tensor, whole: float) -> tuple[Tensor, str]:
+    """Divide ``scores`` (n, C) by their row sums if these differ from ``whole`` by rounding; also return a note on it.
+
+    ``whole`` is 1, or 100 for percentages. Rounding changes each score by at most half a unit of its last decimal. If
+    it does not explain all sums, the scores are returned as they are, with an empty note.
+    """
+    total = scores.double().sum(dim=1)
+    off = ~((total / whole - 1).abs() <= sum_tolerance(scores.dtype))
+    decimals = rounded_decimals(scores, 2 if whole == 1 else 0) if off.any() else None
+    if decimals is None:
+        return scores, ""
+    half, sums, rows = 0.5 * 10.0**-decimals, total[off], scores[off]
+    room = 1e-9 * whole  # for floating-point errors in the sums
+    highest = whole + half * (rows > 0).sum(dim=1) + room
+    lowest = max(0.5 * whole, whole - half * scores.shape[1] - room)  # rounding never explains a sum below half
+    if not ((sums >= lowest) & (sums <= highest)).all():
+        return scores, ""
+    rounded = f"The probabilities are rounded to {decimals} decimals: {len(sums)} rows sum to "
+    note = f"{rounded}{sums.min():.4g} to {sums.max():.4g}, and were divided by their sum."
+    return scores.double() * whole / total.unsqueeze(1), note
+
+
+def rounded_decimals(scores: Tensor, fewest: int) -> int | None:
+    """Return the number of decimals, from ``fewest``, to which ``scores`` are rounded; None if there are too many."""
+    wide = scores.double()
+    for decimals in range(fewest, MAX_DECIMALS + 1):
+        unit = 10.0**decimals
+        # A whole number divided by a power of ten is the same float as the decimal number that was read.
+        if torch.equal(((wide * unit).round() / unit).to(scores.dtype), scores):
+            return decimals
+    return None

@@ -1,0 +1,95 @@
+"""The ids of the rows of files, by which rows of several files are matched; or else in order."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mpcs_torch.errors import quoted, shown
+from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns
+from mpcs_torch.evaluation.files.words import is_index
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class RowIds(NamedTuple):
+    """The ids of a file's rows: the texts of one column, or of several columns joined by spaces."""
+
+    path: Path
+    ids: "pyarrow.Array"
+    """(N,) texts, none of them missing."""
+    column: str | None = None
+    """The column of the ids, for error messages; None if there are several."""
+    has_rows: bool = True
+    """Whether there is one id for each row of the file, in the order of the rows."""
+
+    @classmethod
+    def of(cls, read: ReadColumns, names: Sequence[str]) -> Self:
+        """Make the id of each row by joining the texts in the columns ``names``; a missing text is an error."""
+        from pyarrow import compute
+
+        parts = []
+        for name in names:
+            texts = compute.utf8_trim_whitespace(read.texts(name))
+            if texts.null_count:
+                raise read.error("must name the row, but is missing", texts.is_null().index(True).as_py(), name)
+            parts.append(texts)
+        joined = parts[0] if len(parts) == 1 else compute.binary_join_element_wise(*parts, " ")
+        return cls(read.path, joined, names[0] if len(names) == 1 else None)
+
+    def named(self, place: int) -> str:
+        """Quote the id at index ``place`` for a message."""
+        return quoted(self.ids[place].as_py())
+
+    def repeated(self) -> int:
+        """Return the index of the first id that is equal to an earlier id; 0 if all ids differ."""
+        return int((self.among(self) != np.arange(len(self.ids))).argmax()) if len(self.ids) else 0
+
+    def check_different(self, next_step: str = "") -> Self:
+        """Return these ids; raise an error, with the hint ``next_step``, if several rows share an id."""
+        if row := self.repeated():
+            problem = f"each id must name one row, but {self.named(row)} appears again{next_step}"
+            raise PredictionsError(self.path, problem, row=row + 1 if self.has_rows else None, column=self.column)
+        return self
+
+    def among(self, others: "RowIds") -> NDArray[np.int32]:
+        """For each id here, return its index in ``others``: int32 (N,), or -1 if ``others`` lacks it."""
+        from pyarrow import compute
+
+        return np.array(compute.index_in(self.ids, value_set=others.ids).fill_null(-1), dtype=np.int32)
+
+    def order_among(self, others: "RowIds") -> Tensor:
+        """For each id here, return its index in ``others``, int64 (N,); both must have the same ids."""
+        others.all_among(self)
+        return torch.from_numpy(self.all_among(others)).long()
+
+    def all_among(self, others: "RowIds", next_step: str = "") -> NDArray[np.int32]:
+        """For each id here, return its index in ``others``: int32 (N,); raise an error if ``others`` lacks an id."""
+        places = self.among(others)
+        if number := int((places < 0).sum()):
+            place = int((places < 0).argmax())
+            row = f" in row {place + 1}" if self.has_rows else ""
+            column = "" if self.column is None else f" of column {shown(self.column.removeprefix('column '))}"
+            rows = "1 row" if number == 1 else f"{number} rows"
+            problem = f"lacks {rows} of {self.path}, such as {self.named(place)}{row}{column}"
+            raise PredictionsError(others.path, f"{problem}{next_step}")
+        return places
+
+
+def check_as_many(path: Path, rows: int, other: Path, others: int, note: str = "") -> None:
+    """Raise an error if the file ``path`` has not as many rows as the file ``other``; ``note`` is about its rows."""
+    if rows != others:
+        raise PredictionsError(path, f"has {rows} rows{note}, but {other} has {others}")
+
+
+def shared_ids(tables: Sequence[FileTable]) -> list[str]:
+    """Return the columns that all ``tables`` have and whose names are usual for ids, such as ``filename``."""
+    ids = [[name for name in table.names if table.has_names and is_index(name)] for table in tables]
+    shared = set(ids[0]).intersection(*ids)
+    return [name for name in ids[0] if name in shared]

@@ -1,0 +1,262 @@
+"""Find the sets of columns, and the columns of lists, that have a score for each class."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from mpcs_torch.concern.checks import MAX_CLASSES
+from mpcs_torch.errors import quoted
+from mpcs_torch.evaluation.files.facts import (
+    NUMBERED,
+    SEPARATOR,
+    Facts,
+    by_class,
+    nominal_sum,
+    numbered_families,
+    span,
+)
+from mpcs_torch.evaluation.files.label_columns import Labels
+from mpcs_torch.evaluation.files.problems import Problem
+from mpcs_torch.evaluation.files.roles import Roles
+from mpcs_torch.evaluation.files.tables import is_gap, listed, numbers_in, to_number, to_text
+from mpcs_torch.evaluation.files.words import POSITIVE, plain, split_words
+
+SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
+"""Words that may stand before or after the class name in the name of a column of scores, such as ``prob_red``."""
+MIN_FALLING = 20
+"""The minimum number of lists, each of falling scores, that are taken for those of the best classes of each row."""
+ScoreSet = tuple[Roles, Problem | None]
+"""Columns with a score for each class, and the test that they fail."""
+
+
+def score_sets(facts: Facts, labels: Labels, names: Sequence[str], *, is_decided: bool) -> list[ScoreSet]:
+    """Return the best sets of columns in ``names`` with a score of each class; with the test that a set fails.
+
+    ``is_decided`` says whether the file has predicted labels, too: whole numbers are then features, not scores.
+    """
+    sets, words = list(_column_sets(facts, labels, names)), label_words(facts, labels.column)
+    passing = [roles for roles in sets if labels.truth or _sums(facts, roles) is None]
+    if is_decided:
+        passing = [roles for roles in passing if facts.by_kind(roles.scores, "number")]
+    is_logits = facts.options.from_logits
+    preferences: list[Callable[[Roles], bool]] = [
+        lambda roles: words <= {*roles.classes},
+        lambda roles: not is_logits or words == {*roles.classes},  # any columns may be logits, so names must tell
+        lambda roles: bool(_common_words(roles)),
+        lambda roles: roles.is_numbered,
+    ]
+    for is_preferred in preferences:
+        passing = list(filter(is_preferred, passing)) or passing
+    if not is_logits:  # a class whose scores are 0 changes no sum
+        passing = _largest(passing)
+    distinct = dict[frozenset[str], Roles]()
+    for roles in passing:
+        distinct.setdefault(frozenset(roles.scores), roles)
+    if distinct:
+        return [(roles, _falls(facts, roles)) for roles in distinct.values()]
+    for roles in sets:
+        is_named = roles.is_numbered or bool(_common_words(roles) & SCORES)
+        is_named = is_named or (bool(words) and words <= {*roles.classes})
+        problem = _sums(facts, roles)
+        if is_named and problem is not None:
+            return [(roles, problem)]
+    return []
+
+
+def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[ScoreSet]:
+    """Yield each column of lists in ``names``, with the test that it fails. Unknown classes are numbered."""
+    for name in names:
+        size, classes = len(first_list(facts, name)), facts.class_names
+        if size > MAX_CLASSES:
+            raise facts.error(f"must have at most {MAX_CLASSES} classes, but has {size}")
+        if classes is not None and len(classes) != size:
+            raise facts.error(f"has lists of {size} scores, but there are {len(classes)} classes", column=name)
+        roles = Roles("lists", [name], tuple(classes or map(str, range(size))))
+        yield roles, (None if labels.truth else _sums(facts, roles)) or _falls(facts, roles)
+
+
+def chosen_columns(facts: Facts, labels: Labels, free: Sequence[str]) -> list[str]:
+    """Return the columns that ``--score-columns`` names, among those that are ``free``; refuse texts."""
+    names = list[str]()
+    for pattern in facts.options.score_columns:
+        matched = [name for name in free if fnmatchcase(name, pattern)] if "*" in pattern else [pattern]
+        facts.table.check_columns(matched or [pattern], "--score-columns")
+        names += [name for name in matched if name not in names]
+    for name in names:
+        if name in labels.columns:
+            raise facts.error("cannot be labels and predictions, too", column=name)
+        if facts.kinds[name] == "text":
+            value = next(value for value in facts.values[name] if to_text(value) and to_number(value) is None)
+            raise facts.error(f"must be numbers, but has {quoted(value)}", column=name)
+    return names
+
+
+def chosen_set(facts: Facts, labels: Labels, names: Sequence[str]) -> Roles:
+    """Return the roles of several columns that the user named: their classes are known, or are in their names."""
+    classes = facts.class_names
+    if classes is not None:
+        named = _by_known_class(facts, names) if facts.called or not facts.options.classes else []
+        if not named and len(classes) != len(names):
+            problem = f"has {len(names)} columns of scores, but there are {len(classes)} classes: {listed(classes)}"
+            raise facts.error(problem)
+        return Roles("columns", named[0] if named else names, tuple(classes))
+    for family, numbers in numbered_families(names):
+        if len(family) == len(names):
+            return Roles("columns", family, numbers, is_numbered=True)
+    return Roles("columns", names, _class_names(names, label_words(facts, labels.column)))
+
+
+def label_words(facts: Facts, label: str | None) -> set[str]:
+    """Return the distinct labels in the first rows or, for logits, in all rows. Numbers give an empty set."""
+    if label is None or facts.kinds[label] != "text":
+        return set()
+    if not facts.options.from_logits:
+        return facts.label_texts(label)
+    texts = facts.all_texts(label)
+    return {text for text in texts if not is_gap(text)} or texts
+
+
+def first_list(facts: Facts, name: str) -> Sequence[float]:
+    """Return the first list of numbers in the column ``name``; empty if there is none."""
+    return next((numbers for value in facts.values[name] if (numbers := numbers_in(value))), ())
+
+
+def is_in_unit(facts: Facts, name: str) -> bool:
+    """Return whether the numbers of a column in the first rows are from 0 to 1."""
+    numbers = facts.matrix([name])
+    return bool(numbers.size) and numbers.min() >= 0 and numbers.max() <= 1
+
+
+def _column_sets(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[Roles]:
+    """Yield each set of columns that names, or a common range of values, mark as the scores of the classes."""
+    filled = facts.by_kind(names, "number", "whole", "empty")  # the scores of a class may be missing in first rows
+    known = [name for name in filled if not {*split_words(name)} & {"distance", "dist", "loss"}]
+    numeric, fractions = facts.by_kind(known, "number", "whole"), facts.by_kind(known, "number")
+    families = list(numbered_families(known))
+    if facts.class_names is not None:
+        classes = tuple(facts.class_names)
+        named = [Roles("columns", columns, classes) for columns in _by_known_class(facts, known)]
+        groups = [each for each, _ in families] if facts.table.has_names else [tuple(numeric), tuple(fractions)]
+        fitting = [Roles("columns", each, classes, is_numbered=True) for each in groups if len(each) == len(classes)]
+        yield from named or fitting
+    elif labels.truth:
+        yield from _sets_of_truth(facts, labels.truth, numeric)
+    else:
+        yield from (Roles("columns", *family, is_numbered=True) for family in families)
+        yield from _sets_by_names(facts, labels, numeric, [columns for columns, _ in families])
+
+
+def _sets_by_names(
+    facts: Facts, labels: Labels, numeric: Sequence[str], families: Sequence[Sequence[str]]
+) -> Iterator[Roles]:
+    """Yield the columns named after the labels; all columns of a kind; and those whose names share a word."""
+    words = label_words(facts, labels.column)
+    in_order = sorted(words)
+    for columns in by_class(numeric, in_order) if len(words) > 1 else ():
+        class_of = dict(zip(columns, in_order, strict=True))
+        scores = tuple(name for name in numeric if name in class_of)
+        yield Roles("columns", scores, tuple(class_of[name] for name in scores))
+    in_unit = [name for name in numeric if is_in_unit(facts, name)]
+    known = {frozenset(columns) for columns in families}
+    for group in [numeric, in_unit, facts.by_kind(numeric, "number"), *_with_common_word(numeric)]:
+        if len(group) < 2:
+            continue
+        called = _class_names(group, words)
+        # A family such as grade0, grade1 has numbered classes, unless the labels are these names.
+        if frozenset(group) not in known or (words and words <= {*called}):
+            yield Roles("columns", tuple(group), called)
+
+
+def _sets_of_truth(facts: Facts, truth: Mapping[str, str], numeric: Sequence[str]) -> Iterator[Roles]:
+    """Yield the sets of columns with scores for the classes that have soft labels."""
+    is_list = len(truth) == 1 and facts.kinds[next(iter(truth.values()))] == "list"
+    classes = [] if is_list else list(truth)
+    named = [Roles("columns", columns, tuple(classes)) for columns in by_class(numeric, classes)]
+    numbered = [Roles("columns", *each) for each in numbered_families(numeric) if {*each[1]} == {*classes}]
+    if named or numbered:
+        yield from named or numbered
+    elif numeric:
+        yield Roles("columns", tuple(numeric), tuple(numeric))
+
+
+def _by_known_class(facts: Facts, names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return sets of columns that are named after the known classes, or after the file's names for these."""
+    return list(by_class(names, facts.class_names or ())) or list(by_class(names, facts.called))
+
+
+def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
+    """Yield each group of columns whose names begin or end with the same word: one such as ``prob``, or any first."""
+    for place, is_any in ((0, False), (-1, False), (0, True)):
+        groups = defaultdict[str, list[str]](list)
+        for name in names:
+            parts = SEPARATOR.split(name)
+            if is_any or (len(parts) > 1 and plain(parts[place]) in SCORES):  # rf_a and rf_b, beside svm_a and svm_b
+                groups[parts[place]].append(name)
+        yield from groups.values()
+
+
+def _common_words(roles: Roles) -> set[str]:
+    """Return the words, such as ``prob``, that the names of all score columns have."""
+    return set.intersection(*({plain(part) for part in SEPARATOR.split(name)} for name in roles.scores))
+
+
+def _class_names(names: Sequence[str], labels: set[str]) -> tuple[str, ...]:
+    """Return the class of each column in ``names``: its name without a shared first or last word such as ``prob``."""
+    if labels and labels <= {*names}:
+        return tuple(names)
+    for place in (0, -1):
+        word, *others = {SEPARATOR.split(name)[place] for name in names}
+        size = len(word) + 1
+        short = [name[size:] if place == 0 else name[:-size] for name in names]
+        is_score = plain(word) in SCORES
+        if not others and all(short) and (is_score or (labels and labels <= {*short})):
+            return tuple(short)
+    shortest = min(map(len, names))
+    starts = [size for size in range(shortest + 1) if len({name[:size] for name in names}) == 1]
+    rest = tuple(name[starts[-1] :] for name in names)  # of Predictioncat and Predictiondog
+    return rest if labels and labels <= {*rest} else tuple(names)
+
+
+# The tests
+
+
+def _sums(facts: Facts, roles: Roles) -> Problem | None:
+    """Return the problem that scores of the first rows do not sum to about 1 or 100; None for logits."""
+    if facts.options.from_logits:
+        return None
+    matrix = facts.matrix(roles.scores)
+    sums = matrix.sum(axis=1)
+    if matrix.size and matrix.min() >= 0 and nominal_sum(sums, matrix.shape[1]) is not None:
+        return None
+    low, high = (float(sums.min()), float(sums.max())) if len(sums) else (np.nan, np.nan)
+    return Problem("sums", {"columns": span(roles.scores), "low": low, "high": high})
+
+
+def _largest(sets: Sequence[Roles]) -> list[Roles]:
+    """Return the sets whose columns are no proper subset of the columns of another set."""
+    having = defaultdict[str, list[set[str]]](list)
+    for roles in sets:
+        columns = {*roles.scores}
+        for name in columns:
+            having[name].append(columns)
+    return [one for one in sets if not any({*one.scores} < columns for columns in having[one.scores[0]])]
+
+
+def _falls(facts: Facts, roles: Roles) -> Problem | None:
+    """Return the problem that scores seem to be those of the best classes of each row, not those of fixed classes."""
+    matrix = facts.matrix(roles.scores)
+    if not len(matrix) or (np.diff(matrix, axis=1) > 0).any():
+        return None
+    if roles.form == "lists":
+        is_sure = len(matrix) >= MIN_FALLING and matrix.shape[1] > 2 and bool((matrix[:, 0] > matrix[:, -1]).all())
+        is_best = is_sure and not facts.table.counts_from_0
+    else:  # the scores are score1 and score2, and top1 and top2 name the classes
+        numbers = {match[2] for name in roles.scores if (match := NUMBERED.fullmatch(name))}
+        families = defaultdict[tuple[str, str], set[str]](set)
+        for name in facts.by_kind(facts.table.names, "whole", "text"):
+            if (match := NUMBERED.fullmatch(name)) and name not in roles.scores:
+                families[match[1], match[3]].add(match[2])
+        is_best = roles.is_numbered and numbers in families.values()
+    return Problem("falling", {"columns": span(roles.scores)}) if is_best else None
