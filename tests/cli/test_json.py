@@ -93,6 +93,9 @@ def test_decisions_are_counted_and_measured_only_with_labels(here: Path, capsys:
     assert printed(capsys, "decide", "apply", "rule.pt", "p.csv", "--out", "d.csv")["metrics"]["dangerous_rate"] <= 1
     Path("unlabelled.csv").write_text("red,green\n0.9,0.1\n")
     found = printed(capsys, "decide", "apply", "rule.pt", "unlabelled.csv", "--out", "e.csv")
+    dangerous, cost = found.pop("estimated")
+    assert 0 <= dangerous["value"] <= cost["value"]
+    assert dangerous["difference"] is cost["low"] is None
     assert found == {
         "read": ["unlabelled.csv: no labels; scores red, green"],
         "decisions": 1,

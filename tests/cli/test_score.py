@@ -26,7 +26,8 @@ def test_errors_and_concern_come_first_and_what_repeats_others_is_left_out(
     assert run("score", files[0], "--concern", files[1]) == 0
     out = capsys.readouterr().out
     named = [line.split()[1] for line in out.split("| metric ")[1].split("\n\n")[0].splitlines()[2:]]
-    assert named == ["dangerous_rate", "expected_concern", "accuracy", "macro_f1", "auroc", "overconfidence", "mpcs"]
+    first = ["dangerous_rate", "expected_concern", "accuracy", "macro_f1", "auroc", "overconfidence"]
+    assert named == [*first, "dangerous_gap", "mpcs"]
     assert run("score", files[0], "--concern", files[1], "--all") == 0
     out = capsys.readouterr().out
     families = [line.removeprefix("Metrics: ") for line in out.splitlines() if line.startswith("Metrics: ")]

@@ -143,7 +143,8 @@ def test_shares_that_are_rounded_to_two_decimals_are_divided_by_their_sum() -> N
     assert rounded.sum(1).min() < 0.995
     found, expected = measured(rounded), measured()
     for name, value in expected.first.values.items():
-        assert found.value(name) == pytest.approx(value, rel=0.02), name
+        near_0 = 5e-4 if name.endswith("_gap") else 0.0  # a small difference of two rates
+        assert found.value(name) == pytest.approx(value, rel=0.02, abs=near_0), name
     assert found.first.confusion.sum() == pytest.approx(240)
 
 
