@@ -172,6 +172,8 @@ def test_the_page_is_that_of_the_kept_values() -> None:
     assert len(kept) >= 4
     page = (KEPT / "results.md").read_text(encoding="utf-8")
     assert page == page_of(kept), "python -m examples.benchmark.results writes it"
+    graded = [result for result in kept if not result["has_list"]]
+    assert "## grades, MLP" in page_of(graded)  # no task for the means
 
 
 def test_the_command_prints_tables_and_writes_the_page(
