@@ -52,7 +52,6 @@ def inputs(folder: Path) -> Path:
         )
         rows = [f"a,x,{n}.5,1\n", "b,x,-0.25,0\n", f"b,y,{n},1\n", "a,y,1,0\n"]
         (folder / f"s{n}.csv").write_text("".join(["enrollment,test,score,label\n", *rows]))
-    (folder / "cohort.txt").write_text("".join(f"{name} c{i} {i}\n" for name in "abxy" for i in range(3)))
     (folder / "c.yaml").write_text("classes: [red, green]\n")
     for n in (1, 2):
         assert run("train", IRIS, f"epochs.count={n + 1}", f"name=run{n}", "--out", folder) == 0
@@ -126,10 +125,6 @@ WHOLE_FILES: Mapping[str, Write] = {
             "calibrate apply IN/cal.pt IN/p#.csv --out OUT/p.tsv",
             "decide fit IN/p#.csv --concern IN/c.yaml --out OUT/rule.pt",
             "decide apply IN/rule.pt IN/p#.csv --out OUT/d.csv",
-            "convert IN/s#.csv OUT/s.npz",
-            "convert IN/s#.csv OUT/s.parquet",
-            "convert IN/s#.csv OUT/s.txt --out-trials OUT/t.txt",
-            "normalize IN/s#.csv --cohort IN/cohort.txt --method s --out OUT/s.csv",
             "score IN/p#.csv --html OUT/report.html",
             "explore IN/p#.csv --out OUT/explore.html",
             "detect IN/s#.csv --no-intervals --html OUT/report.html --det OUT/det.csv",

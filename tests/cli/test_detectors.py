@@ -178,7 +178,7 @@ def changed(path: Path, old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("\nt7,", "\nt999,", "b-1.csv: lacks 1 row of {folder}/a-1.csv, such as 't7'"),
+        ("\nt7,", "\nt999,", "a-1.csv: lacks 1 row of {folder}/b-1.csv, such as 't999'"),
         (
             "trial,",
             "remark,",
@@ -205,7 +205,7 @@ def test_files_without_names_are_matched_row_by_row(tmp_path: Path, capsys: pyte
     assert "b.csv: row 3 must have the label that it has in " in one_line(capsys.readouterr().err)
     (tmp_path / "b.csv").write_text("score,label\n3,1\n1,0\n")
     assert run("detect", *files) == 2
-    assert "b.csv: has 2 trials, but " in one_line(capsys.readouterr().err)
+    assert "b.csv: has 2 rows without names, but " in one_line(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

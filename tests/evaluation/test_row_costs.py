@@ -172,7 +172,7 @@ def test_a_column_may_hold_lists_of_costs(tmp_path: Path, capsys: pytest.Capture
     [
         ("pay,ask", "--cost-columns must name a column for each class, a, b, c, but names pay, ask"),
         ("pay,ask,halt", "has no column 'halt' of --cost-columns"),
-        ("pay", "costs must be (N, C), (300, 3) here: of each row and decision, but have shape (300, 1)"),
+        ("pay", "must have a cost for each of the 3 classes, but has 1"),
         ("pay,ask,stop", "row 8, column ask: must each be finite, but is inf"),
     ],
 )
