@@ -73,16 +73,23 @@ def tree_from_pairs(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return the tree of pairs (parent, child) as nested mappings, in which the value of a class is None.
 
     Raises:
-        ValueError: If there is no single root. A class with several parents is refused where the tree is used.
+        ValueError: If there is no single root, a child has several parents, or there is a circle.
 
     Example:
         >>> tree_from_pairs([("thing", "animal"), ("thing", "car"), ("animal", "cat"), ("animal", "dog")])
         {'animal': {'cat': None, 'dog': None}, 'car': None}
     """
     branches = {parent: dict[str, Any]() for parent, _ in pairs}
-    children = {child for _, child in pairs}
+    children = [child for _, child in pairs]
+    twice = [name for name, count in Counter(children).items() if count > 1]
+    require(not twice, "pairs must name each child once", quoted(twice))
     roots = [name for name in branches if name not in children]
     require(len(roots) == 1, "pairs must have one parent that is no child, the root", quoted(roots))
+    reached = list(roots)
+    for name in reached:  # the list grows
+        reached += [child for parent, child in pairs if parent == name]
+    circle = sorted({*children} - {*reached})
+    require(not circle, "pairs must lead from the root to all names, without circles", quoted(circle))
     for parent, child in pairs:
         branches[parent][child] = branches.get(child)
     return branches[roots[0]]

@@ -203,8 +203,8 @@ class DecisionRule(nn.Module):
         ``costs`` are the costs of the samples, as in `fit`; logits may have further dimensions, as there.
 
         Raises:
-            ValueError: If the shape of the logits or costs is wrong. If the rule has limits, also if there are costs,
-                but not in the fit, or the reverse.
+            ValueError: If the shape of the logits or costs is wrong. Also if there are no costs, but there were in the
+                fit; and, if the rule has limits, the reverse.
 
         Warns:
             UnfittedRuleWarning: If a rule without limits has a calibration or priors, but was not fitted.
@@ -213,8 +213,8 @@ class DecisionRule(nn.Module):
         rule = f"preds must have shape (N, {classes}) or (N, {classes}, ...)"
         require(len(shape) >= 2 and shape[1] == classes, rule, shape)
         self._warn_if_unfitted()
-        if self.limits and self.is_fitted:
-            rule = "costs must be given if they were in the fit, and only then: limits hold for such decisions alone"
+        if self.has_row_costs or (self.limits and self.is_fitted):
+            rule = "costs must be given if they were in the fit, and only then if there are limits"
             require((costs is not None) == self.has_row_costs, rule, "none" if costs is None else "some")
         flat = None if costs is None else flat_costs(costs, shape).to(preds.device).float()
         assessed = self._assess(by_class(preds, classes), flat, prod(shape[2:]))

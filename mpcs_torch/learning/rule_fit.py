@@ -183,10 +183,12 @@ def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrate
 def check_row_costs(costs: Tensor, target: Tensor) -> None:
     """Check that costs, (M, C) if wrong or (M, C, C) by true class, are finite, and do not tell the labels (M,)."""
     require(costs.isfinite().all(), "costs must be finite", costs[~costs.isfinite()][:1].tolist())
-    if costs.ndim == 2 and (target != target[0]).any():
-        is_untold = costs.gather(1, target.unsqueeze(1)).any()
+    if costs.ndim == 2:
         rule = "costs must be known before the true class is: of each class if it is wrong, or by true class"
-        require(is_untold, rule, "0 for the true class of every sample")
+        for label, of_class in enumerate((costs == 0).unbind(1)):
+            is_true = target == label
+            is_told = is_true.any() and (~is_true).any() and bool((of_class == is_true).all())
+            require(not is_told, rule, f"0 for class {label} where it is the true class, and only there")
 
 
 def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:

@@ -675,7 +675,7 @@ OF_CLASS: Mapping[str, MetricEntry] = {
     "net_benefit": _probabilities(
         "net_benefit[CLASS]",
         NetBenefit,
-        computes="found samples of the class minus weighted needless actions, at threshold 0.1 as in [CLASS@0.1]",
+        computes="found samples of the class minus weighted needless actions, at threshold 0.5; at 0.1: [CLASS@0.1]",
         family="concern",
         in_group_tables=True,
     ),

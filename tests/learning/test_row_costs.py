@@ -240,6 +240,11 @@ def test_a_rule_with_limits_decides_as_it_was_fitted(tmp_path: Any) -> None:
             1 - one_hot(drawn(400, 0)[1]).double(),
             "costs must be known before the true class is: of each class if it is wrong, or by true class, but got 0",
         ),
+        (
+            [],
+            torch.stack([drawn(400, 0)[1] * 7.0, torch.full((400,), 5.0)], dim=1),  # costs of deciding, with 5 to look
+            "but got 0 for class 0 where it is the true class, and only there.",
+        ),
     ],
 )
 def test_a_fit_refuses_costs(limits: list[Limit], costs: Tensor, message: str) -> None:
