@@ -48,6 +48,10 @@ PAID = (
     "Rows have costs of their own (--cost-columns), in mean_cost and regret: a right decision costs 0, unless columns "
     "are by true class. Costs of the concern are those of its classes alone."
 )
+UNPAID = (
+    "Rows have costs of their own (--cost-columns), but their mean is not measured, because some rows are referred. "
+    "Costs of the concern are those of its classes alone."
+)
 
 
 class FileDecisions(NamedTuple):
@@ -223,7 +227,8 @@ def _evaluated(
     evaluation.add(name, Rows(decided, target, ids, costs=paid), cluster)
     result = evaluation.result()
     notes = [*result.notes, *([] if rule.priors is None else [OTHER_FREQUENCIES])]
-    notes += [] if rows.costs is None else [PAID]
+    if rows.costs is not None:
+        notes.append(UNPAID if paid is None else PAID)
     notes += [] if is_labelled.all() else [PARTLY_LABELLED.format(len(is_labelled), len(target))]
     return replace(result, notes=notes, cautions=[*result.cautions, *shared_by_rows(predictions)])
 

@@ -581,7 +581,7 @@ ENTRIES: tuple[MetricEntry, ...] = (
     _costs(
         "mean_cost",
         RowCost,
-        computes="mean cost of decisions with costs for each row",
+        computes="mean of what the costs of a row say of its decision, right or wrong",
         screen=2,
         compared_as="mean cost",
     ),
