@@ -25,6 +25,7 @@ from mpcs_torch.plots import (
     score_histograms,
 )
 from mpcs_torch.plots.bars import KINDS, class_bars, decision_shares, paired_counts, value_scale
+from mpcs_torch.plots.decisions import decision_curve_figure
 from mpcs_torch.plots.forest import MonitoredMean, Panel, forest_figure, result_figure, watched_means
 from mpcs_torch.plots.samples import samples_figure
 from mpcs_torch.plots.trends import METRIC_LINES, figure_4, figure_6, metric_trend
@@ -128,6 +129,14 @@ def watched(size: int, *, is_long: bool) -> list[MonitoredMean]:
 Draw = Callable[[int, bool], Figure]
 
 
+def decision_curve(size: int, is_long: bool) -> Figure:
+    thresholds = [0.05, 0.1, 0.2, 0.4]
+    benefits = [(0.1 - at / 9, 0.08 - at / 9, 0.13 - at / 9) for at in thresholds]
+    of = LONG if is_long else "a"
+    curves = dict.fromkeys(names(size, is_long=is_long), benefits)
+    return decision_curve_figure(of, thresholds, curves, [0.1 - at for at in thresholds], (0.08, 0.2))
+
+
 def thumbnails(size: int, is_long: bool) -> Figure:
     names = [f"{place}: {LONG * is_long}a, predicted b" for place in range(size)]
     return samples_figure({name: torch.rand(40, 2) if is_long else torch.rand(1, 8, 8) for name in names})
@@ -139,6 +148,7 @@ FIGURES: dict[Callable[..., Figure], list[tuple[tuple[int, ...], Draw]]] = {
     value_scale: [(ONE, lambda _, is_long: value_scale(0.4, {"guess": 1.5, "none": 0.0}, LONG * is_long, xlabel="x"))],
     decision_shares: [(ONE, lambda _, is_long: decision_shares(dict.fromkeys(KINDS, 123456.7), LONG * is_long))],
     reliability: [(ONE, reliability_of)],
+    decision_curve_figure: [(SYSTEMS, decision_curve)],
     samples_figure: [((2, 12), thumbnails)],
     forest_figure: [
         ((1, 14), lambda size, is_long: forest_figure(effects(size, is_long=is_long), ["errors, %", "points"])),

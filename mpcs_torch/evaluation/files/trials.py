@@ -103,7 +103,8 @@ def read_trials(
     if both_kinds and (missing := missing_kind(trials.labels)) is not None:
         rule = f"must contain target and non-target trials, but contains no {missing.removesuffix('s')} trial"
         raise PredictionsError(labelled.table.path, rule)
-    columns, named_by_all = read.texts.where(kept), {options.cluster, options.unit}
+    columns = read.texts if kept.all() else read.texts.where(kept)  # a mask makes pyarrow import pandas
+    named_by_all = {options.cluster, options.unit}
     groups = {name: columns.groups(of, None if name in named_by_all else NO_GROUP) for name, of in roles.groups.items()}
     if all_columns:
         usual = PAIR if len(names) == 2 else names if table.has_names else ("trial",)
