@@ -163,7 +163,7 @@ def test_doors_refuse_addresses(door: str, address: str | Path, home: Path) -> N
 @pytest.mark.parametrize("door", DOORS)
 @pytest.mark.parametrize("kind", [str, Path])
 def test_doors_expand_the_home_folder(door: str, kind: type, home: Path) -> None:
-    """What the door reads or writes is in the home folder: it is made there, or named by the error."""
+    """The file that the door reads or writes is in the home folder: it is made there, or named by the error."""
     problem = ""
     try:
         DOORS[door](kind("~/place.csv"))

@@ -66,7 +66,7 @@ class CheckpointCallback:
     """
 
     remedy: ClassVar[str] = ""
-    """What to do if the values of an epoch lack a metric of the rule: the end of the error message."""
+    """The remedy if the values of an epoch lack a metric of the rule: the end of the error message."""
     selector: CheckpointSelector
 
     def __init__(

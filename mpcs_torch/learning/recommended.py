@@ -98,7 +98,7 @@ class Recommendation:
     factor: float | None
     """The rule's cost of a harmless error, if the worst error costs 1; None if the rule uses the concern's costs."""
     steps: tuple[Step, ...]
-    """What each step changes: deciding by cost, the loss, several models, and referrals. All are measured on the
+    """The change by each step: deciding by cost, the loss, several models, and referrals. All are measured on the
     samples that were given to `choose`, so measure the last step on others."""
     effects: tuple[FactorEffect, ...]
     """The changes that each factor lets expect for the chosen models; empty if the rule uses the concern's costs."""

@@ -67,9 +67,9 @@ def estimate_decisions(
 
     The estimates are the means of the estimated risks and expected costs of decisions. A referral is no error and has
     its price; coarse answers are left out. Estimates are right on average **only while probabilities are calibrated**,
-    and are never a limit. Once labels come, the mean of error minus risk of each sample
-    shows whether they were right; so does that of paid minus expected cost. If its interval does not contain 0, the
-    estimate does not hold: a calibration alarm. The reverse is not true: few labels cannot show a small difference.
+    and are never a limit. Once labels come, the mean of error minus risk of each sample shows whether they were right,
+    and so does that of paid minus expected cost. If its interval does not contain 0, the estimate does not hold: a
+    calibration alarm. The reverse is not true: few labels cannot show a small difference.
 
     Args:
         assessed: What `DecisionRule.assess` returned, for samples (N,) or, such as pixels, (N, ...).
@@ -78,7 +78,7 @@ def estimate_decisions(
             labelled without regard to their errors. Default: there are no labels yet.
         clusters: ``(N,)`` the cluster of each sample, as in `DecisionRule.fit`. Default: samples are independent; of
             samples with several positions, each sample is a cluster.
-        costs: The costs of the samples, as in `DecisionRule.assess`.
+        costs: The costs of the samples, if and only if they were given to `DecisionRule.assess`.
 
     Returns:
         Two `Estimate`, of dangerous errors and of costs, with 95 % intervals of differences. They are for one look: a

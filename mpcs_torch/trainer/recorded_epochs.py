@@ -27,7 +27,7 @@ from mpcs_torch.trainer.result import ResultError, no_pick, read_records
 RECORDS = "records.csv"
 RUN, SELECTOR = "a run of mpcs train", "a CheckpointSelector"
 KINDS = {MANIFEST: SELECTOR, RECORDS: RUN}
-"""What wrote a folder, by the file that such a folder has."""
+"""The writer of a folder, by the file that such a folder has."""
 EXPECTED = f"the folder of {RUN} ({RECORDS}) or of {SELECTOR} ({MANIFEST})"
 
 
@@ -41,7 +41,7 @@ class RecordedEpochs:
 
     folder: Path
     kind: str
-    """What wrote the folder: one of `KINDS`."""
+    """The writer of the folder: one of `KINDS`."""
     epochs: Sequence[SavedEpoch]
     """All epochs in their order; there is at least one. Those of a run name no checkpoints."""
     directions: Mapping[str, Direction]

@@ -30,7 +30,7 @@ HOW_TO_POOL = {
     False: "to be pooled, folders must have the same rule, and names that differ only in the seed, such as plain-seed0 "
     "and plain-seed1",
 }
-"""What folders need to be seeds of one setting, by whether they have the config of a run."""
+"""The needs of folders to be seeds of one setting, by whether they have the config of a run."""
 
 Settings = Mapping[str, Sequence[RecordedEpochs]]
 """The folders of each setting, which differ only in the seed, by the name of the setting."""
@@ -43,7 +43,7 @@ class Runs(NamedTuple):
 
     folders: Sequence[RecordedEpochs]
     reason: str
-    """Why a single folder is not pooled with others; empty for several folders."""
+    """The reason why a single folder is not pooled with others; empty for several folders."""
 
 
 def setting_and_seed(folder: RecordedEpochs) -> tuple[object, object]:

@@ -1,4 +1,4 @@
-"""What a command writes, the next command reads with the same values: all formats, and awkward names and cells."""
+"""Files that a command writes are read by the next one with the same values: all formats, awkward names and cells."""
 
 import csv
 import json

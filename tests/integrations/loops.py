@@ -38,7 +38,7 @@ RULE = SelectionRule(NAME, {NAME: "min"})
 
 
 class CrashError(RuntimeError):
-    """What ends a run that crashes."""
+    """The end of a run that crashes."""
 
 
 @dataclass

@@ -21,7 +21,7 @@ from tests.trainer.test_resume import CutOffError, cut_at
 from tests.trainer.toy import toy_config, toy_data
 
 NOISY = {"batch_size": 3, "learning_rate": 0.3, "save_seconds": 0}
-"""Whose scores go up and down."""
+"""Scores that go up and down."""
 
 
 def patient(patience: int | None, **changed: Any) -> RunConfig:

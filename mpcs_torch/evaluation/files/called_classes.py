@@ -19,7 +19,7 @@ class Way(NamedTuple):
     """A way in which labels may call classes."""
 
     classes: Literal["unnamed", "words", "numbers"]
-    """What is known of the classes: only that each has a score, or names that are words or numbers."""
+    """The kind of classes that are known: only that each has a score, or names that are words or numbers."""
     labels: Literal["words", "numbers"]
     names: Callable[[Facts, Roles, Sequence[str]], list[tuple[str, ...]]]
     """A function of the facts, the roles, and the columns of labels. It returns what labels may call the classes, in

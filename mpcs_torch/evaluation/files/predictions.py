@@ -34,7 +34,7 @@ MIN_PROBABILITY = 1e-12
 ADVICE = "--logits reads logits; --score-columns names other columns; of several labels, `mpcs detect` scores one"
 LOGIT_ADVICE = "--score-columns names other columns"
 TRUTH_ADVICE = "degrees of truth need metrics such as soft_f1_macro"
-"""What to do about bad probabilities, logits and shares of annotators."""
+"""The advice for bad probabilities, logits and shares of annotators."""
 NO_LABEL = -100
 """The number that replaces a missing label: the default ``ignore_index`` of PyTorch's losses."""
 

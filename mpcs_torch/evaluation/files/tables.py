@@ -37,7 +37,7 @@ class Argument(NamedTuple):
 
     columns: Sequence[str]
     advice: str = ""
-    """What to do about a bad value, for a message."""
+    """The advice for a bad value, in a message."""
 
 
 class ReadColumns(NamedTuple):

@@ -89,7 +89,7 @@ class NetBenefit(ProbabilityMeasure):
 
     @property
     def odds(self) -> float:
-        """What a needless action costs, in units of a sample that is found."""
+        """The cost of a needless action, in units of a sample that is found: t / (1 - t)."""
         return self.threshold / (1 - self.threshold)
 
     def term(self, samples: Samples) -> Tensor:

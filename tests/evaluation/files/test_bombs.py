@@ -25,7 +25,7 @@ OTHER_RULES = {
     "lying.xlsx": "Bad CRC-32",
     "packed.pt": "must not be packed",
 }
-"""What is wrong with the files that are refused for another reason than their unpacked size."""
+"""The faults of the files that are refused for another reason than their unpacked size."""
 MAX_SECONDS = 10
 
 
