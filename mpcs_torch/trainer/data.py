@@ -25,8 +25,8 @@ class Split(NamedTuple):
     """The inputs of the samples, (N, *shape), float32."""
     labels: Tensor
     """The true class of each sample, (N,), int64 in [0, C)."""
-    groups: Tensor | None = None
-    """The patient, speaker or recording of each sample, (N,), int64; samples of a group stay in the same split."""
+    clusters: Tensor | None = None
+    """The patient, speaker or recording of each sample, (N,), int64; samples of a cluster stay in the same split."""
 
     def to(self, device: torch.device, dtype: torch.dtype | None = None) -> "Split":
         """Return the split with inputs and labels on ``device``. Floating-point inputs get ``dtype``, if given."""
@@ -35,8 +35,8 @@ class Split(NamedTuple):
 
     def at(self, index: Tensor) -> "Split":
         """Return the samples at the positions ``index`` (K,), int64."""
-        groups = None if self.groups is None else self.groups.index_select(0, index)
-        return Split(self.inputs.index_select(0, index), self.labels.index_select(0, index), groups)
+        clusters = None if self.clusters is None else self.clusters.index_select(0, index)
+        return Split(self.inputs.index_select(0, index), self.labels.index_select(0, index), clusters)
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,11 @@ def _is_column(values: object) -> TypeGuard[Tensor]:
 def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSplits:
     """Return ``data`` with a share of its training samples moved to a new validation split, stratified by class.
 
-    If samples have `Split.groups`, whole groups are moved. The share and the stratification are then approximate.
+    If samples have `Split.clusters`, whole clusters are moved. The share and the stratification are then approximate.
 
     Args:
         data: A data set without a validation split.
-        fraction: The share of the training samples to move, in (0, 1). With groups, it is at most 1/2.
+        fraction: The share of the training samples to move, in (0, 1). With clusters, it is at most 1/2.
         seed: The seed of the split; the global random generators do not change.
 
     Raises:
@@ -98,17 +98,17 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
     """
     if data.validation is not None:
         raise DataError("data.validation_fraction must not be set: this data set has a validation split of its own")
-    labels, groups = data.train.labels.numpy(), data.train.groups
+    labels, clusters = data.train.labels.numpy(), data.train.clusters
     places = torch.arange(len(labels)).numpy()
     try:
-        if groups is None:
+        if clusters is None:
             kept, moved = train_test_split(places, test_size=fraction, random_state=seed, stratify=labels)
         else:
-            parts, number = round(1 / fraction), len(set(groups.tolist()))
+            parts, number = round(1 / fraction), len(set(clusters.tolist()))
             if number < parts:  # scikit-learn before 1.6 moves all samples or none
-                raise ValueError(f"it needs at least {parts} groups, but there are {number}")
+                raise ValueError(f"it needs at least {parts} clusters, but there are {number}")
             folds = StratifiedGroupKFold(parts, shuffle=True, random_state=seed)
-            kept, moved = next(folds.split(places, labels, groups.numpy()))
+            kept, moved = next(folds.split(places, labels, clusters.numpy()))
     except ValueError as error:  # such as a class with one sample
         reason = f"data.validation_fraction {fraction} cannot split {len(labels)} training samples: {error}"
         raise DataError(reason) from None

@@ -1,4 +1,4 @@
-"""The validation split: stratified, seeded, groups kept whole; nothing follows test data."""
+"""The validation split: stratified, seeded, clusters kept whole; nothing follows test data."""
 
 import json
 from pathlib import Path
@@ -19,10 +19,10 @@ from mpcs_torch.trainer.result import read_records
 from tests.trainer.toy import toy_config, toy_data
 
 
-def numbered(size: int, classes: int, groups: torch.Tensor | None = None) -> DataSplits:
+def numbered(size: int, classes: int, clusters: torch.Tensor | None = None) -> DataSplits:
     """Each sample's input is its number."""
     inputs, labels = torch.arange(size, dtype=torch.float32).unsqueeze(1), torch.arange(size) % classes
-    return DataSplits(Split(inputs, labels, groups), Split(inputs, labels), tuple(map(str, range(classes))))
+    return DataSplits(Split(inputs, labels, clusters), Split(inputs, labels), tuple(map(str, range(classes))))
 
 
 def validation_of(data: DataSplits) -> Split:
@@ -54,13 +54,13 @@ def test_the_seed_decides_and_the_global_generator_is_left_alone() -> None:
 
 
 @given(st.integers(0, 100))
-def test_groups_are_never_separated(seed: int) -> None:
-    groups = torch.arange(120) // 5
-    split = hold_out_validation(numbered(120, 3, groups), 0.25, seed)
+def test_clusters_are_never_separated(seed: int) -> None:
+    clusters = torch.arange(120) // 5
+    split = hold_out_validation(numbered(120, 3, clusters), 0.25, seed)
     held = validation_of(split)
-    assert held.groups is not None
-    assert split.train.groups is not None
-    assert not set(held.groups.tolist()) & set(split.train.groups.tolist())
+    assert held.clusters is not None
+    assert split.train.clusters is not None
+    assert not set(held.clusters.tolist()) & set(split.train.clusters.tolist())
     assert 0.1 * 120 <= len(held.labels) <= 0.4 * 120
 
 
@@ -68,7 +68,7 @@ def test_groups_are_never_separated(seed: int) -> None:
     ("data", "fraction", "message"),
     [
         (numbered(4, 4), 0.5, r"data.validation_fraction 0.5 cannot split 4 training samples: "),
-        (numbered(40, 2, torch.zeros(40).long()), 0.2, r"cannot split 40 .* needs at least 5 groups, but there are 1"),
+        (numbered(40, 2, torch.zeros(40).long()), 0.2, r"cannot split 40 .* needs at least 5 clusters, but there are 1"),
         (hold_out_validation(toy_data(), 0.2, 0), 0.2, r"this data set has a validation split of its own"),
     ],
 )
