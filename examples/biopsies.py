@@ -1,7 +1,7 @@
 """Write predictions for images of tissue of simulated patients, some of whom have a tumour.
 
 Patients have 1 to 40 images: more if they are hard to decide, and more if they have a tumour. The files are those of
-``docs/how-to/from-costs-to-deployment.md``, from the choice of costs to the monitor of a deployment.
+``docs/tutorials/from-costs-to-deployment.md``, from the choice of costs to the monitor of a deployment.
 """
 
 import csv

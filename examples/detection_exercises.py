@@ -1,4 +1,4 @@
-"""Simulate three speaker detectors whose true error rates are known, for docs/how-to/detection.md.
+"""Simulate three speaker detectors whose true error rates are known, for docs/tutorials/detector-exercises.md.
 
 The files go to the folder given as argument, by default runs/detection.
 """

@@ -17,7 +17,7 @@ from tests.cli.test_cli import run
 from tests.docs.pages import PAGES, ROOT, blocks, commands, name_of
 from tests.docs.sample_files import write_samples
 
-WITH_OUTPUT = {"docs/how-to/detection.md": 0, "docs/how-to/from-costs-to-deployment.md": 3}
+WITH_OUTPUT = {"docs/tutorials/detector-exercises.md": 0, "docs/tutorials/from-costs-to-deployment.md": 3}
 """Show texts that their commands print, and of their tables the rows and columns that matter, beside so many others."""
 STATUS = {"mpcs monitor rule.pt log.csv later.csv --state state.json --html": 1}
 """Beginnings of commands that end with another exit status than 0."""

@@ -1,4 +1,4 @@
-"""The guarantee on real predictions, by the benchmark whose table docs/results/guarantee.md shows."""
+"""The guarantee on real predictions, by the benchmark whose table docs/results/promises.md shows."""
 
 import pytest
 import torch
