@@ -21,7 +21,7 @@ CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8]
 RULE = SelectionRule("dangerous", {"dangerous": "min", "accuracy": "max"}, within={"accuracy": 0.01})
 
 
-def main(folder: Path = Path("checkpoints"), epochs: int = 30) -> CheckpointSelector:
+def main(folder: Path = Path("runs/plain-pytorch"), epochs: int = 30) -> CheckpointSelector:
     """Train until the best epoch has not changed for three epochs; print a line for each, and the pick."""
     digits = load_digits()
     inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
