@@ -2,14 +2,15 @@
 
 A rule is fitted to validation images with a limit of missed malignant ones. In use, two images in five are labelled.
 From week 9 on, a worn detector makes malignant images look benign. A `RiskMonitor` looks after every week, and a
-`DriftMonitor` of the decisions, which sees nothing. The rule and the logs are left for ``mpcs monitor`` (see
-``docs/how-to/monitor-a-deployment.md``).
+`DriftMonitor` of the decisions, which sees nothing. The rule, the logs and the picture monitor.png are for ``mpcs
+monitor`` and docs/how-to/monitor-a-deployment.md.
 """
 
 import csv
 from pathlib import Path
 
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
@@ -18,6 +19,8 @@ from mpcs_torch.monitoring import DriftMonitor, RiskMonitor
 
 CLASSES = ["benign", "malignant"]
 WEEKS, IMAGES, WORN_FROM, LABELLED = 16, 1000, 9, 0.4
+LEVEL = 0.05
+"""The chance that a monitor ever raises a false alarm."""
 
 
 def draw(images: int, generator: torch.Generator, worn: float = 0.0) -> tuple[Tensor, Tensor]:
@@ -39,6 +42,7 @@ def main() -> None:
     validation.update(rule(draw(3000, generator)[0]))
 
     monitor, drift, weeks = RiskMonitor(concern, limit), DriftMonitor(concern, reference=validation), []
+    evidence = list[float]()
     for week in range(1, WEEKS + 1):
         logits, target = draw(IMAGES, generator, worn=0.15 if week >= WORN_FROM else 0.0)
         is_labelled = torch.rand(IMAGES, generator=generator) < LABELLED
@@ -46,14 +50,31 @@ def main() -> None:
         monitor.update(rule(logits)[is_labelled], target[is_labelled])
         drift.update(rule(logits))
         reading = monitor.compute()
+        evidence.append(float(reading.evidence))
         alarm = "ALARM" if reading.is_alarm else ""
         ends = f"{reading.low:.4f} to {reading.high:.4f}"
         print(
             f"week {week:2}: {reading.rate:.4f} of malignant missed [{ends}], evidence {reading.evidence:.3g} {alarm}"
         )
     print(f"decisions that differ from validation: {drift.compute().is_alarm.sum()} of {len(drift.names)}")
+    evidence_figure(evidence).savefig("monitor.png", dpi=110)
     write(Path("log.csv"), rule, weeks[: WORN_FROM - 1])
     write(Path("later.csv"), rule, weeks[WORN_FROM - 1 :])
+
+
+def evidence_figure(evidence: list[float]) -> Figure:
+    """Draw the evidence of each week that the rate is above its limit, and where it becomes an alarm."""
+    figure = Figure((4.8, 3.2), layout="constrained")
+    axes = figure.add_subplot(xlabel="week", ylabel="evidence of too many misses", yscale="log")
+    axes.spines[["top", "right"]].set_visible(False)
+    weeks, needed = range(1, len(evidence) + 1), 1 / LEVEL
+    axes.plot(weeks, evidence, ".-", color="#0072b2")
+    axes.axhline(needed, color="#b00020", linestyle="--", label=f"alarm, above {needed:.0f}")
+    axes.axvline(WORN_FROM, color="#8a8a8a", linestyle=":", label="a detector is worn out")
+    alarm = next(week for week, value in zip(weeks, evidence, strict=True) if value > needed)
+    axes.plot(alarm, evidence[alarm - 1], "o", color="#b00020", markersize=9)
+    axes.legend(frameon=False)
+    return figure
 
 
 def write(path: Path, rule: DecisionRule, weeks: list[tuple[int, Tensor, Tensor, Tensor]]) -> None:

@@ -1,0 +1,99 @@
+"""Draw two pictures of the pages: how an epoch is picked, and what calibration changes.
+
+Run: python examples/pictures.py [FOLDER], by default runs/pictures.
+"""
+
+import sys
+from pathlib import Path
+
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
+from sklearn.naive_bayes import GaussianNB
+
+from mpcs_torch import ConcernSpec
+from mpcs_torch.calibration import TemperatureScaling
+from mpcs_torch.functional import accuracy, dangerous_errors, meta_pattern_concern_score
+from mpcs_torch.learning import MPCSLR
+
+LIGHT_BLUE, BLUE, ORANGE, GREY = "#56b4e9", "#0072b2", "#d55e00", "#8a8a8a"
+
+
+def epochs_figure() -> Figure:
+    """Train as README does, and draw the accuracy against the missed tumours of each epoch."""
+    skin = ConcernSpec(["benign", "malignant"], releases=[["benign", "malignant"]], factor=0.1)
+    torch.manual_seed(1)
+    inputs = torch.randn(2000, 4)
+    target = (inputs[:, 0] + 0.6 * torch.randn(2000) > 1.5).long()
+    train, valid = torch.arange(2000).chunk(2)
+    model = torch.nn.Linear(4, 2)
+    loss = torch.nn.CrossEntropyLoss(weight=torch.tensor([1.0, 4.0]))
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.03)
+    scheduler = MPCSLR(optimizer)
+    missed, right = list[int](), list[float]()
+    for _ in range(60):
+        optimizer.zero_grad()
+        loss(model(inputs[train]), target[train]).backward()
+        optimizer.step()
+        with torch.no_grad():
+            logits = model(inputs[valid])
+        labels = target[valid]
+        scheduler.step(meta_pattern_concern_score(logits, labels, num_classes=2, concern=skin))
+        missed.append(int(dangerous_errors(logits, labels, num_classes=2, concern=skin)))
+        right.append(float(accuracy(logits, labels, num_classes=2)))
+    most_accurate = max(range(60), key=lambda epoch: right[epoch])
+    near = [epoch for epoch in range(60) if right[epoch] >= right[most_accurate] - 0.01]
+    picked = min(near, key=lambda epoch: missed[epoch])
+
+    figure, axes = new_figure(3.4)
+    late = slice(14, None)  # before, the model is bad
+    axes.plot(missed[late], right[late], ".-", color=LIGHT_BLUE, linewidth=0.8, label="an epoch")
+    axes.axhline(right[most_accurate] - 0.01, color=GREY, linestyle="--", label="a point below the best accuracy")
+    for epoch, marker, colour, by in ((most_accurate, "s", BLUE, "accuracy"), (picked, "o", ORANGE, "the rule")):
+        axes.plot(missed[epoch], right[epoch], marker, color=colour, markersize=10, label=f"picked by {by}", zorder=3)
+    axes.set(xlabel="missed tumours", ylabel="accuracy")
+    axes.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def calibration_figure() -> Figure:
+    """Calibrate naive Bayes on digits, and draw the measured against the reported confidence."""
+    images, labels = load_digits(return_X_y=True)
+    train, rest, train_labels, rest_labels = train_test_split(images, labels, test_size=0.7, random_state=0)
+    dev, test, dev_labels, test_labels = train_test_split(rest, rest_labels, test_size=0.6, random_state=0)
+    model = GaussianNB(var_smoothing=1e-3).fit(train, train_labels)
+    dev_logits, logits = (torch.from_numpy(model.predict_joint_log_proba(part)) for part in (dev, test))
+    calibration = TemperatureScaling().fit(dev_logits, torch.from_numpy(dev_labels))
+    figure, axes = new_figure(3.8)
+    axes.plot([0, 1], [0, 1], color=GREY, linestyle="--", label="calibrated")
+    for name, of, colour, marker in (("before", logits, BLUE, "s"), ("after", calibration(logits), ORANGE, "o")):
+        confidence, decided = of.softmax(1).max(1)
+        is_right = (decided == torch.from_numpy(test_labels)).double()
+        bins = confidence.argsort().chunk(6)  # as many samples in each
+        points = [(confidence[rows].mean().item(), is_right[rows].mean().item()) for rows in bins]
+        axes.plot(*zip(*points, strict=True), marker=marker, color=colour, label=name)
+    axes.set(xlabel="how sure the model is", ylabel="how often it is right", xlim=(0.3, 1.02), ylim=(0.3, 1.02))
+    axes.legend(frameon=False)
+    return figure
+
+
+def new_figure(height: float) -> tuple[Figure, Axes]:
+    """Return a figure that can be read on a phone, and its axes."""
+    figure = Figure((4.8, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def main(folder: Path = Path("runs/pictures")) -> None:
+    """Write the pictures to a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    epochs_figure().savefig(folder / "epochs.png", dpi=110)
+    calibration_figure().savefig(folder / "calibration.png", dpi=110)
+    print(f"wrote epochs.png and calibration.png to {folder}")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))
