@@ -126,20 +126,73 @@ def test_pictures_say_what_they_show(page: Path) -> None:
     assert all(len(text) > 5 for text in re.findall(r"!\[([^\]]*)\]\(", page.read_text()))
 
 
-def test_every_picture_of_the_page_on_detection_is_drawn_by_its_example() -> None:
-    example = (ROOT / "examples" / "detection_exercises.py").read_text()
-    pictures = re.findall(r"\]\(\.\./(detection-[^)]+\.png)\)", (DOCS / "how-to" / "detection.md").read_text())
-    assert pictures
-    assert all(f'"{picture}"' in example for picture in pictures)
-    assert all((DOCS / picture).stat().st_size < 100_000 for picture in pictures)
+DRAWN_BY = {
+    "examples/certainty.py": {"certainty", "certainty-means"},
+    "examples/decision_curve.py": {"decision-curve"},
+    "examples/detection.py": {"det"},
+    "examples/detection_exercises.py": {
+        *("detection-gaussian", "detection-same-area", "detection-small-det"),
+        *("detection-small-roc", "detection-systems"),
+    },
+    "examples/monitor_a_deployment.py": {"monitor"},
+    "examples/pictures.py": {"calibration", "epochs"},
+    "examples/random_outputs.py": {"random-outputs"},
+    "examples/worst_group.py": {"worst-group"},
+    "mpcs_torch/report/run.py": {"figure4"},
+    "mpcs_torch/report/demo.py": {"demo"},
+    "tests/benchmarks/broken_promises.py": {"promises"},
+    "tests/benchmarks/planned_limits.py": {"plan"},
+    "tests/browser/pictures.py": {"explore", "is-b-better", "score-report"},
+}
+"""The pictures that each file of code draws."""
+RENAMED = {"figure-4": "figure4", "demo-report": "demo"}
+"""Pictures that have other names on the pages than in the code."""
 
 
-@pytest.mark.parametrize(("page", "example"), [("pick-an-epoch", "worst_group"), ("evaluate", "decision_curve")])
-def test_pictures_of_other_pages_are_drawn_by_their_examples(page: str, example: str) -> None:
-    pictures = re.findall(r"\]\(\.\./([^)]+\.png)\)", (DOCS / "how-to" / f"{page}.md").read_text())
-    assert pictures
-    assert all(f'"{picture}"' in (ROOT / "examples" / f"{example}.py").read_text() for picture in pictures)
-    assert all((DOCS / picture).stat().st_size < 100_000 for picture in pictures)
+def test_every_picture_is_drawn_by_code_and_is_small() -> None:
+    pictures = [*DOCS.glob("*.png")]
+    assert sorted(RENAMED.get(path.stem, path.stem) for path in pictures) == sorted(set().union(*DRAWN_BY.values()))
+    for path, names in DRAWN_BY.items():
+        source = (ROOT / path).read_text()
+        assert [name for name in names if name not in source] == []
+    assert [path.name for path in pictures if path.stat().st_size > 100_000] == []
+
+
+def test_every_picture_stands_on_a_page() -> None:
+    text = "\n".join(page.read_text() for page in PAGES)
+    assert [
+        path.name for path in DOCS.glob("*.png") if f"/{path.name})" not in text and f"({path.name})" not in text
+    ] == []
+
+
+def links(page: Path) -> set[Path]:
+    """The pages that a page links to, with those of files that it includes."""
+    text = re.sub(
+        r'^--8<-- "(\w+\.md)"$', lambda found: (ROOT / found[1]).read_text(), page.read_text(), flags=re.MULTILINE
+    )
+    paths = re.findall(r"\]\(((?!http)[^)#\s]+\.md)", text)
+    return {(page.parent / path).resolve() for path in paths}
+
+
+def test_every_page_is_two_clicks_from_the_readme() -> None:
+    near = links(ROOT / "README.md")
+    near |= set().union(*(links(page) for page in near))
+    assert [name_of(page) for page in PAGES if page.is_relative_to(DOCS) and page.resolve() not in near] == []
+
+
+WIDE = {
+    "CONTRIBUTING.md": "its code is that of the repository, which has lines of 120 characters",
+    "docs/how-to/train-with-a-config.md": "messages of commands",
+}
+"""Pages with wider lines of code, and why."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_code_is_as_wide_as_its_column(page: Path) -> None:
+    """Tables that commands print are wider, and scroll."""
+    lines = [line for block in blocks(page) for line in block.text.splitlines() if not line.startswith("|")]
+    widest = 130 if name_of(page) in WIDE else 92
+    assert [line for line in lines if len(line) > widest] == []
 
 
 def test_the_citation_and_the_changelog_name_the_version() -> None:

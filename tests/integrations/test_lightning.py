@@ -257,12 +257,12 @@ def test_averaged_weights_are_kept_as_they_were_validated(tmp_path: Path, averag
     assert float(score) == pytest.approx(best.selector.best.values["mpcs"])
 
 
-def test_the_three_lines_of_the_page_go_on_with_a_run_that_was_cut_off(
+def test_the_lines_of_the_page_go_on_with_a_run_that_was_cut_off(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     page = (Path(__file__).parents[2] / "docs/how-to/frameworks/lightning.md").read_text()
     (lines,) = re.findall(r"## Resuming.*?```py\n(.*?)```", page, flags=re.DOTALL)
-    assert len(lines.splitlines()) == 3
+    assert len(lines.splitlines()) == 4
     monkeypatch.chdir(tmp_path)
     expected = plain.plain_loop(tmp_path / "plain")
     train, validation = (DataLoader(split, plain.BATCH) for split in plain.data())
