@@ -14,7 +14,7 @@ import typer
 
 from mpcs_torch.cli.app import app
 from tests.cli.test_cli import run
-from tests.docs.pages import EXAMPLE, PAGES, ROOT, blocks, commands, name_of
+from tests.docs.pages import EXAMPLE, FENCE, PAGES, ROOT, commands, name_of
 from tests.docs.sample_files import write_samples
 
 WITH_OUTPUT = {"docs/tutorials/detector-exercises.md": 0, "docs/tutorials/from-costs-to-deployment.md": 2}
@@ -97,7 +97,8 @@ def test_the_commands_of_a_page_run_one_after_the_other(
         return
     lines = capsys.readouterr().out.splitlines()
     printed = [cells(line) for line in lines if line.startswith("|")]
-    tables = [line for block in blocks(page) for line in block.text.splitlines() if line.startswith("|")]
+    blocks_of_commands = FENCE.findall(EXAMPLE.sub("", page.read_text()))
+    tables = [line for *_, text in blocks_of_commands for line in text.splitlines() if line.startswith("|")]
     assert [line for line in tables if cells(line) not in printed and not line.startswith("|--")] == []
     words = " ".join(" ".join(lines).split())  # long lines are wrapped on the pages
     assert [line for text in texts for line in text.splitlines() if " ".join(line.split()) not in words] == []
@@ -112,7 +113,7 @@ def test_the_commands_of_a_page_run_one_after_the_other(
 
 def texts_of_commands(page: Path) -> list[str]:
     """Return the texts that stand below commands, not below examples in Python."""
-    return re.findall(r"^```text\n(.*?)^```", EXAMPLE.sub("", page.read_text()), flags=re.DOTALL | re.MULTILINE)
+    return [text for language, _, text in FENCE.findall(EXAMPLE.sub("", page.read_text())) if language == "text"]
 
 
 def cells(row: str) -> list[str]:
