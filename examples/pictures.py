@@ -1,4 +1,4 @@
-"""Draw two pictures of the pages: how an epoch is picked, and what calibration changes.
+"""Draw pictures of the pages: how an epoch is picked, what calibration changes, and a result of evaluate.
 
 Run: python examples/pictures.py [FOLDER], by default runs/pictures.
 """
@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
 
-from mpcs_torch import ConcernSpec
+from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.calibration import TemperatureScaling
 from mpcs_torch.functional import accuracy, dangerous_errors, meta_pattern_concern_score
 from mpcs_torch.learning import MPCSLR
@@ -79,6 +79,19 @@ def calibration_figure() -> Figure:
     return figure
 
 
+def result_figure() -> Figure:
+    """Evaluate two models of two sites, and draw the result."""
+    lights = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randint(3, (600,), generator=generator)
+    logits = torch.randn(600, 3, generator=generator) + 2 * torch.eye(3)[target]
+    preds = {"small": logits.softmax(1), "large": (logits + torch.eye(3)[target]).softmax(1)}
+    sites = ["north" if row < 200 else "south" for row in range(600)]
+    result = evaluate(preds, target, concern=lights, groups={"site": sites})
+    figure, _ = result.plot(names=["dangerous_rate"])
+    return figure
+
+
 def new_figure(height: float) -> tuple[Figure, Axes]:
     """Return a figure that can be read on a phone, and its axes."""
     figure = Figure((4.8, height), layout="constrained")
@@ -92,7 +105,8 @@ def main(folder: Path = Path("runs/pictures")) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     epochs_figure().savefig(folder / "epochs.png", dpi=110)
     calibration_figure().savefig(folder / "calibration.png", dpi=110)
-    print(f"wrote epochs.png and calibration.png to {folder}")
+    result_figure().savefig(folder / "result.png", dpi=110)
+    print(f"wrote calibration.png, epochs.png and result.png to {folder}")
 
 
 if __name__ == "__main__":

@@ -135,7 +135,7 @@ DRAWN_BY = {
         *("detection-small-roc", "detection-systems"),
     },
     "examples/monitor_a_deployment.py": {"monitor"},
-    "examples/pictures.py": {"calibration", "epochs"},
+    "examples/pictures.py": {"calibration", "epochs", "result"},
     "examples/random_outputs.py": {"random-outputs"},
     "examples/worst_group.py": {"worst-group"},
     "mpcs_torch/report/run.py": {"figure4"},
