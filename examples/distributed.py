@@ -1,4 +1,4 @@
-"""Metrics over processes: run it alone, or with ``torchrun --nproc-per-node 2 distributed.py``."""
+"""Metrics over processes: alone, or by ``torchrun --nproc-per-node 2 distributed.py``."""
 
 import os
 
@@ -11,27 +11,34 @@ from torch.nn.parallel import DistributedDataParallel
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
 from mpcs_torch.learning import CheckpointSelector, SelectionRule, SoftmaxMarginLoss
 
-# Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake. Any other error is dangerous.
-CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]], factor=0.1)
+# Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake.
+# Any other error is dangerous.
+RELEASES = [[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]]
+CONCERN = ConcernSpec(classes=10, releases=RELEASES, factor=0.1)
 
 
 def main() -> None:
-    """Train for five epochs; each process has its share of the samples, and all print the same MPCS."""
+    """Train for five epochs; each process has a share of samples, all print one MPCS."""
     if "RANK" in os.environ:  # torchrun sets it
         dist.init_process_group("gloo")  # nccl on GPUs
-    rank, processes = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+    rank, processes = 0, 1
+    if dist.is_initialized():
+        rank, processes = dist.get_rank(), dist.get_world_size()
 
     torch.manual_seed(0)
     digits = load_digits()
-    inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
-    train, pick = torch.arange(1347)[rank::processes], torch.arange(1347, 1797)[rank::processes]  # no sample twice
+    inputs = torch.tensor(digits.data, dtype=torch.float32) / 16
+    labels = torch.tensor(digits.target)
+    train = torch.arange(1347)[rank::processes]  # no sample twice
+    pick = torch.arange(1347, 1797)[rank::processes]
 
     network = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
     model = DistributedDataParallel(network) if dist.is_initialized() else network
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
     loss, mpcs = SoftmaxMarginLoss(CONCERN), MetaPatternConcernScore(10, concern=CONCERN)
     rule = SelectionRule("mpcs", {"mpcs": mpcs})
-    selector = CheckpointSelector("distributed_checkpoints", rule) if rank == 0 else None  # one process writes
+    folder = "distributed_checkpoints"
+    selector = CheckpointSelector(folder, rule) if rank == 0 else None  # one process writes
     for epoch in range(5):
         for batch in train.split(64):
             optimizer.zero_grad()

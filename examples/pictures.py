@@ -61,8 +61,8 @@ def epochs_figure() -> Figure:
 def calibration_figure() -> Figure:
     """Calibrate naive Bayes on digits, and draw the measured against the reported confidence."""
     images, labels = load_digits(return_X_y=True)
-    train, rest, train_labels, rest_labels = train_test_split(images, labels, test_size=0.7, random_state=0)
-    dev, test, dev_labels, test_labels = train_test_split(rest, rest_labels, test_size=0.6, random_state=0)
+    train, rest, train_labels, rest_labels = train_test_split(images, labels, test_size=0.65, random_state=0)
+    dev, test, dev_labels, test_labels = train_test_split(rest, rest_labels, test_size=0.65, random_state=0)
     model = GaussianNB(var_smoothing=1e-3).fit(train, train_labels)
     dev_logits, logits = (torch.from_numpy(model.predict_joint_log_proba(part)) for part in (dev, test))
     calibration = TemperatureScaling().fit(dev_logits, torch.from_numpy(dev_labels))

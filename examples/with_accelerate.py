@@ -1,4 +1,4 @@
-"""Accelerate: the loop of its tutorial "Quicktour", in which everything but the scheduler is prepared.
+"""Accelerate: the loop of its tutorial "Quicktour": all but the scheduler is prepared.
 
 Run it in two processes with ``torchrun --nproc-per-node 2 with_accelerate.py``.
 """
@@ -12,8 +12,10 @@ from torch.utils.data import DataLoader, TensorDataset
 from mpcs_torch import ConcernSpec, MetaPatternConcernScore
 from mpcs_torch.learning import MPCSLR, CheckpointSelector, SelectionRule, SoftmaxMarginLoss
 
-# Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake. Any other error is dangerous.
-CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]], factor=0.1)
+# Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake.
+# Any other error is dangerous.
+RELEASES = [[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]]
+CONCERN = ConcernSpec(classes=10, releases=RELEASES, factor=0.1)
 
 
 def main() -> None:
@@ -21,20 +23,25 @@ def main() -> None:
     accelerator = Accelerator(cpu=True)
     torch.manual_seed(0)
     digits = load_digits()
-    inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
-    train = DataLoader(TensorDataset(inputs[:1347], labels[:1347]), batch_size=64, shuffle=True)
+    inputs = torch.tensor(digits.data, dtype=torch.float32) / 16
+    labels = torch.tensor(digits.target)
+    seen = TensorDataset(inputs[:1347], labels[:1347])
+    train = DataLoader(seen, batch_size=64, shuffle=True)
     validation = DataLoader(TensorDataset(inputs[1347:], labels[1347:]), batch_size=225)
 
     model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
-    model, optimizer, train, validation = accelerator.prepare(model, optimizer, train, validation)
+    prepared = accelerator.prepare(model, optimizer, train, validation)
+    model, optimizer, train, validation = prepared
     scheduler = MPCSLR(optimizer)
-    accelerator.register_for_checkpointing(scheduler)  # save_state and load_state include it
+    accelerator.register_for_checkpointing(scheduler)  # for save_state and load_state
 
     loss = SoftmaxMarginLoss(CONCERN).to(accelerator.device)
-    # Each process gets the samples of all, so torchmetrics must not gather the states of all on top.
-    mpcs = MetaPatternConcernScore(10, concern=CONCERN, sync_on_compute=False).to(accelerator.device)
-    selector = CheckpointSelector("accelerate_checkpoints", SelectionRule("mpcs", {"mpcs": mpcs}), patience=3)
+    # Each process gets the samples of all, so torchmetrics must not gather states on top.
+    mpcs = MetaPatternConcernScore(10, concern=CONCERN, sync_on_compute=False)
+    mpcs = mpcs.to(accelerator.device)
+    rule = SelectionRule("mpcs", {"mpcs": mpcs})
+    selector = CheckpointSelector("accelerate_checkpoints", rule, patience=3)
     for epoch in range(1, 9):
         for pixels, target in train:
             optimizer.zero_grad()
@@ -46,7 +53,7 @@ def main() -> None:
                 mpcs.update(*accelerator.gather_for_metrics((model(pixels), target)))
         score = mpcs.compute()
         mpcs.reset()
-        # All processes call update, so that all of them stop together; only the first one writes.
+        # All processes call update, so that all stop together; only the first one writes.
         selector.update(accelerator.unwrap_model(model).state_dict, epoch=epoch, mpcs=score)
         scheduler.step(score)
         accelerator.print(f"epoch {epoch}  MPCS {score:.4f}  {scheduler.reason}")

@@ -1,6 +1,7 @@
-"""Hugging Face's Trainer, as in the tutorial "Fine-tuning", but with a small model that needs no download.
+"""Hugging Face's Trainer, as in the tutorial "Fine-tuning", with a small model.
 
-The Trainer loads the epoch with the lowest MPCS, the learning rate follows MPCS, and training stops by patience.
+The Trainer loads the epoch with the lowest MPCS, the learning rate follows MPCS, and
+training stops by patience.
 """
 
 import os
@@ -18,10 +19,16 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # nothing is downloaded here
 from transformers import PretrainedConfig, PreTrainedModel, Trainer, TrainingArguments
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from mpcs_torch.integrations.huggingface import SelectCheckpoint, compute_metrics, loss_function
+from mpcs_torch.integrations.huggingface import (
+    SelectCheckpoint,
+    compute_metrics,
+    loss_function,
+)
 
-# Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake. Any other error is dangerous.
-CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]], factor=0.1)
+# Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake.
+# Any other error is dangerous.
+RELEASES = [[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]]
+CONCERN = ConcernSpec(classes=10, releases=RELEASES, factor=0.1)
 
 
 class Digits(PreTrainedModel):
@@ -33,7 +40,11 @@ class Digits(PreTrainedModel):
         super().__init__(PretrainedConfig())
         self.net = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
 
-    def forward(self, inputs: Tensor, labels: Tensor | None = None) -> SequenceClassifierOutput:  # noqa: ARG002
+    def forward(
+        self,
+        inputs: Tensor,
+        labels: Tensor | None = None,  # noqa: ARG002
+    ) -> SequenceClassifierOutput:
         """Return logits; the Trainer computes the loss."""
         return SequenceClassifierOutput(logits=self.net(inputs))
 
@@ -42,12 +53,15 @@ def main() -> None:
     """Train for up to five epochs, and print the scores and the epoch that was picked."""
     torch.manual_seed(0)
     digits = load_digits()
-    inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
-    rows = [{"inputs": pixels, "labels": label} for pixels, label in zip(inputs, labels, strict=True)]
+    inputs = torch.tensor(digits.data, dtype=torch.float32) / 16
+    labels = torch.tensor(digits.target)
+    samples = zip(inputs, labels, strict=True)
+    rows = [{"inputs": pixels, "labels": label} for pixels, label in samples]
 
     model = Digits()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
-    best = SelectCheckpoint("best", SelectionRule("mpcs_loss", {"mpcs_loss": MetaPatternConcernScore}), patience=3)
+    rule = SelectionRule("mpcs_loss", {"mpcs_loss": MetaPatternConcernScore})
+    best = SelectCheckpoint("best", rule, patience=3)
     arguments = TrainingArguments(
         output_dir="trainer",
         num_train_epochs=5,
@@ -63,7 +77,8 @@ def main() -> None:
         report_to="none",
         disable_tqdm=True,
     )
-    metrics = {"mpcs": MetaPatternConcernScore(10, concern=CONCERN), "accuracy": Accuracy(10)}
+    mpcs = MetaPatternConcernScore(10, concern=CONCERN)
+    metrics = {"mpcs": mpcs, "accuracy": Accuracy(10)}
     trainer = Trainer(
         model,
         arguments,
@@ -76,7 +91,7 @@ def main() -> None:
     )
     trainer.train()
     print(best.selector.explain().markdown())
-    print(f"The Trainer loaded {trainer.state.best_model_checkpoint}, which has the same weights.")
+    print(f"The Trainer loaded {trainer.state.best_model_checkpoint}: the same weights.")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
-"""Lightning: the module of its tutorials "Train a model" and "Validate and test a model", as a classifier of digits.
+"""Lightning: the module of its tutorials "Train a model" and "Validate and test a model".
 
-The learning rate follows MPCS, a rule picks the epoch that is tested, and TensorBoard shows a figure.
+The learning rate follows MPCS, a rule picks the epoch that is tested, and TensorBoard shows
+a figure.
 """
 
 import logging
@@ -22,8 +23,10 @@ with warnings.catch_warnings():
 
     from mpcs_torch.integrations.lightning import SelectCheckpoint
 
-# Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake. Any other error is dangerous.
-CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]], factor=0.1)
+# Confusing 1 with 7, or 3, 5 and 8 with each other, is an everyday mistake.
+# Any other error is dangerous.
+RELEASES = [[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]]
+CONCERN = ConcernSpec(classes=10, releases=RELEASES, factor=0.1)
 
 
 class Digits(pl.LightningModule):
@@ -33,7 +36,8 @@ class Digits(pl.LightningModule):
         super().__init__()
         self.net = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
         self.loss = SoftmaxMarginLoss(CONCERN)
-        self.mpcs, self.accuracy = MetaPatternConcernScore(10, concern=CONCERN), Accuracy(10)
+        self.mpcs = MetaPatternConcernScore(10, concern=CONCERN)
+        self.accuracy = Accuracy(10)
         self.test_mpcs = MetaPatternConcernScore(10, concern=CONCERN)
 
     def training_step(self, batch: list[Tensor], _: int) -> Tensor:
@@ -42,7 +46,7 @@ class Digits(pl.LightningModule):
         return loss
 
     def validation_step(self, batch: list[Tensor], _: int) -> None:
-        """Log the metrics as objects, which Lightning computes over all batches and processes."""
+        """Log metrics as objects: Lightning computes them over batches and processes."""
         logits = self.net(batch[0])
         self.mpcs.update(logits, batch[1])
         self.accuracy.update(logits, batch[1])
@@ -56,26 +60,32 @@ class Digits(pl.LightningModule):
     def on_validation_epoch_end(self) -> None:
         """Send a figure of MPCS to TensorBoard."""
         figure, _ = self.mpcs.plot()
-        self.logger.experiment.add_figure("mpcs", figure, self.global_step)  # type: ignore[union-attr]
+        board = self.logger.experiment  # type: ignore[union-attr]
+        board.add_figure("mpcs", figure, self.global_step)
 
     def configure_optimizers(self) -> Any:
         """Let the learning rate follow MPCS."""
         optimizer = torch.optim.SGD(self.parameters(), lr=0.5)
-        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": MPCSLR(optimizer), "monitor": "mpcs"}}
+        scheduler = {"scheduler": MPCSLR(optimizer), "monitor": "mpcs"}
+        return {"optimizer": optimizer, "lr_scheduler": scheduler}
 
 
 def main() -> None:
-    """Train for up to eight epochs, print the epoch that the rule picks, and test this epoch."""
+    """Train for up to eight epochs, print the epoch that the rule picks, and test it."""
     warnings.filterwarnings("ignore", module="pytorch_lightning")
     logging.getLogger("pytorch_lightning").setLevel(logging.ERROR)
     torch.manual_seed(0)
     digits = load_digits()
-    inputs, labels = torch.tensor(digits.data, dtype=torch.float32) / 16, torch.tensor(digits.target)
-    train = DataLoader(TensorDataset(inputs[:1347], labels[:1347]), batch_size=64, shuffle=True)
-    validation = DataLoader(TensorDataset(inputs[1347:1572], labels[1347:1572]), batch_size=225)
+    inputs = torch.tensor(digits.data, dtype=torch.float32) / 16
+    labels = torch.tensor(digits.target)
+    seen = TensorDataset(inputs[:1347], labels[:1347])
+    train = DataLoader(seen, batch_size=64, shuffle=True)
+    held_out = TensorDataset(inputs[1347:1572], labels[1347:1572])
+    validation = DataLoader(held_out, batch_size=225)
     test = DataLoader(TensorDataset(inputs[1572:], labels[1572:]), batch_size=225)
 
-    rule = SelectionRule("mpcs", {"mpcs": MetaPatternConcernScore, "accuracy": "max"}, within={"accuracy": 0.01})
+    directions = {"mpcs": MetaPatternConcernScore, "accuracy": "max"}
+    rule = SelectionRule("mpcs", directions, within={"accuracy": 0.01})
     best = SelectCheckpoint("lightning_checkpoints", rule, patience=3)
     trainer = pl.Trainer(
         max_epochs=8,

@@ -1,4 +1,4 @@
-"""Evaluate a model on data beyond one machine with Ray Data: each block adds up an `Evaluation`, and they merge."""
+"""Evaluate a model with Ray Data, beyond one machine: evaluations of blocks merge."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,20 +10,27 @@ from torch import nn
 
 from mpcs_torch import ConcernSpec, Evaluation
 
-CONCERN = ConcernSpec(classes=10, releases=[[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]], factor=0.5)
+RELEASES = [[1, 7], [7, 1], [3, 5, 8], [5, 3, 8], [8, 3, 5]]
+CONCERN = ConcernSpec(classes=10, releases=RELEASES, factor=0.5)
 
 
 class Evaluate(AggregateFnV2):
     """Evaluate the columns ``probs`` and ``target`` of a data set."""
 
     def __init__(self) -> None:
-        super().__init__("evaluation", lambda: Evaluation(10, concern=CONCERN), on=None, ignore_nulls=False)
+        super().__init__(
+            "evaluation",
+            lambda: Evaluation(10, concern=CONCERN),
+            on=None,
+            ignore_nulls=False,
+        )
 
     def aggregate_block(self, block: pa.Table) -> Evaluation:
         """Add up the rows of a block."""
         evaluation = Evaluation(10, concern=CONCERN)
         evaluation.update(
-            torch.from_numpy(np.stack(block["probs"].to_pylist())), torch.from_numpy(block["target"].to_numpy().copy())
+            torch.from_numpy(np.stack(block["probs"].to_pylist())),
+            torch.from_numpy(block["target"].to_numpy().copy()),
         )
         return evaluation
 
@@ -56,15 +63,19 @@ def main() -> None:
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     for _ in range(60):
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model(torch.from_numpy(images[:900])), torch.from_numpy(labels[:900])).backward()
+        logits = model(torch.from_numpy(images[:900]))
+        nn.functional.cross_entropy(logits, torch.from_numpy(labels[:900])).backward()
         optimizer.step()
 
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
-    rows = [{"image": image, "target": label} for image, label in zip(images[900:], labels[900:], strict=True)]
+    samples = zip(images[900:], labels[900:], strict=True)
+    rows = [{"image": image, "target": label} for image, label in samples]
     data = ray.data.from_items(rows, override_num_blocks=4)
-    predicted = data.map_batches(Predict, fn_constructor_args=[model.state_dict()], concurrency=1)
+    weights = model.state_dict()
+    predicted = data.map_batches(Predict, fn_constructor_args=[weights], concurrency=1)
     result = predicted.aggregate(Evaluate())["evaluation"].result()
-    print(f"MPCS {result.value('mpcs'):.4f}, 95 %: {result.first.interval('mpcs')}, {result.first.rows} rows")
+    print(f"MPCS {result.value('mpcs'):.4f}, 95 %: {result.interval('mpcs')}")
+    print(f"{result.first.rows} rows")
     ray.shutdown()
 
 

@@ -68,7 +68,7 @@ def test_clusters_are_never_separated(seed: int) -> None:
     ("data", "fraction", "message"),
     [
         (numbered(4, 4), 0.5, r"data.validation_fraction 0.5 cannot split 4 training samples: "),
-        (numbered(40, 2, torch.zeros(40).long()), 0.2, r"cannot split 40 .* needs at least 5 clusters, but there are 1"),
+        (numbered(40, 2, torch.zeros(40).long()), 0.2, r"needs at least 5 clusters, but there are 1"),
         (hold_out_validation(toy_data(), 0.2, 0), 0.2, r"this data set has a validation split of its own"),
     ],
 )
