@@ -83,7 +83,7 @@ class Task:
             order = torch.randperm(number - samples.num_test, generator=generator)
             size = len(order) // 6
             return Parts(order[size:], order[:size], torch.arange(number - samples.num_test, number))
-        units = torch.arange(number) if samples.clusters is None else samples.clusters
+        units = torch.arange(number) if samples.groups is None else samples.groups
         order = torch.randperm(int(units.max()) + 1, generator=generator)
         sizes = [round(share * len(order)) for share in self.shares]
         parts = [
