@@ -1,4 +1,4 @@
-"""Draw the net benefit of two simulated models of biopsies over thresholds, for docs/how-to/evaluate.md.
+"""Draw the net benefit of two simulated models of biopsies over thresholds, for docs/how-to/decision-curves.md.
 
 The picture decision-curve.png goes to the folder given as argument, by default runs/decision-curve.
 """

@@ -54,7 +54,7 @@ def epochs_figure() -> Figure:
     for epoch, marker, colour, by in ((most_accurate, "s", BLUE, "accuracy"), (picked, "o", ORANGE, "the rule")):
         axes.plot(missed[epoch], right[epoch], marker, color=colour, markersize=10, label=f"picked by {by}", zorder=3)
     axes.set(xlabel="missed tumours", ylabel="accuracy")
-    axes.legend(frameon=False, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
 
 
