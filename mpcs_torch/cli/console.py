@@ -80,7 +80,9 @@ def part_text(part: Table | str) -> str:
     console = Console(highlight=False, width=width, height=height)
     with console.capture() as captured:
         for i, printed in enumerate(fitted_tables(part, width)):
-            console.print(*([""] if i else []), printed, sep="\n")
+            if i:
+                console.print()
+            console.print(printed)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 

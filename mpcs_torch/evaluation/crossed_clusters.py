@@ -58,7 +58,7 @@ def _around(value: float, first: Interval, second: Interval, both: Interval) -> 
     """Combine three intervals of ``value``, for which rows are clustered by the first column, the second, and both."""
     distances = list[float]()
     for end in (0, 1):
-        one, other, pair = (abs(value - ends[end]) for ends in (first, second, both))
+        one, other, pair = abs(value - first[end]), abs(value - second[end]), abs(value - both[end])
         square = one**2 + other**2 - (pair**2 if isfinite(pair) else 0)
         distances.append(sqrt(max(square, one**2, other**2)) if isfinite(one + other) else inf)
     return value - distances[0], value + distances[1]

@@ -373,7 +373,9 @@ class Evaluation:
             notes.append(WEIGHTED.format(every[0].effective_rows))
         comparisons, without = compare(values, is_default=self._is_default) if is_compared else ([], [])
         is_repeated = not has_concern and measures_danger
-        notes += [*map(str, without), *([REPEATED] if comparisons and is_repeated else [])]
+        notes += map(str, without)
+        if comparisons and is_repeated:
+            notes.append(REPEATED)
         over_costs = None
         if self.chosen.ranges is not None:
             over_costs = OverCosts(

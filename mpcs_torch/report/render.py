@@ -61,8 +61,8 @@ class Drawing(NamedTuple):
 def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
     """Return ``figure`` as an embedded SVG, with the text ``alt`` for readers who cannot see it, and a caption."""
     uri = "data:image/svg+xml;base64," + base64.b64encode(to_svg(figure).encode()).decode()
-    width, height = (round(PIXELS * inches) for inches in figure.get_size_inches())
-    return Drawing(uri, alt, caption, width, height)
+    width, height = figure.get_size_inches()
+    return Drawing(uri, alt, caption, round(PIXELS * width), round(PIXELS * height))
 
 
 def save_table(table: Table, path: Path) -> None:
@@ -224,10 +224,8 @@ def in_parts(cell: str) -> str:
 
 
 def _theme() -> str:
-    light, dark = (
-        "".join(f"{_name(colour)}:{shown};" for colour, shown in pairs)
-        for pairs in ([(colour, colour) for colour in ON_DARK], ON_DARK.items())
-    )
+    light = "".join(f"{_name(colour)}:{colour};" for colour in ON_DARK)
+    dark = "".join(f"{_name(colour)}:{shown};" for colour, shown in ON_DARK.items())
     # matplotlib writes no colour for black, so set the default colour.
     css = f"svg{{{light}fill:var({_name(BLACK)})}}@media screen and (prefers-color-scheme:dark){{svg{{{dark}}}}}"
     return f"<style>{css}</style>"
