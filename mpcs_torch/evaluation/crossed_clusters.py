@@ -28,9 +28,9 @@ def crossed_interval(value: float, intervals: Sequence[Ends]) -> Ends:
     missing = [each for each in intervals[:2] if isinstance(each, Reason)]
     if missing or len(intervals) == 1:
         return [*missing, *intervals][0]
-    first, second, both = ((value, value) if isinstance(each, Reason) else each for each in intervals)
-    low, high = _around(value, first, second, both)
-    is_rate = min(first[0], second[0]) >= 0 and max(first[1], second[1]) <= 1
+    ends = [(value, value) if isinstance(each, Reason) else each for each in intervals]
+    low, high = _around(value, *ends)
+    is_rate = all(lowest >= 0 and highest <= 1 for lowest, highest in ends[:2])
     return (max(0.0, low), min(1.0, high)) if is_rate else (low, high)
 
 

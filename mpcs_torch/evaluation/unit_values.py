@@ -145,7 +145,7 @@ class UnitValues:
 
         ``summed`` are the outcomes of all rows.
         """
-        first, *others = (each._rates(summed) for each in self.clusterings)
+        first, *others = [each._rates(summed) for each in self.clusterings]
         intervals = dict[str, dict[str, Interval]]()
         for name, rates in first.items():
             intervals[name] = {}

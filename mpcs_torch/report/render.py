@@ -26,7 +26,7 @@ from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, page_colours
 from mpcs_torch.plots.forest import MAX_ROWS, Effect, forest_figure
 from mpcs_torch.report.harm import explanations
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, numeric_columns
 
 SHOWN = (
     f"A difference is called shown if its p-value, after Holm's correction for all rows, is at most {LEVEL}. Each "
@@ -34,7 +34,6 @@ SHOWN = (
 )
 PIXELS = 96
 """The number of pixels in an inch in a browser."""
-NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
 WORD = re.compile(r"(\s+)")
 TIGHT = re.compile(r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)|<script(?s:.*?)</script>")
 """The texts in which lines must not break, such as 5 % and p = 0.5, and the scripts, which must not change."""
@@ -198,12 +197,6 @@ def _draw_groups(column: str, models: Sequence[GroupScores]) -> Drawing:
 def _effect(scores: Scores, metric: str) -> Effect:
     value = scores.values[metric]
     return (value if isfinite(value) else nan, *scores.intervals.get(metric, (nan, nan)))
-
-
-def numeric_columns(table: Table) -> list[bool]:
-    """Return, for each column, whether its cells are numbers or empty, and at least one cell is a number."""
-    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
-    return [all(NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
 
 
 def whole(text: str) -> Markup:
