@@ -51,6 +51,16 @@ class Table:
         return f"<table><thead><tr>{''.join(header)}</tr></thead><tbody>{body}</tbody></table>"
 
 
+NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
+"""A pattern for a cell that begins with a number, such as ``0.9 (0.8 to 1)``, or is empty."""
+
+
+def numeric_columns(table: Table) -> list[bool]:
+    """Return, for each column, whether its cells are numbers or empty, and at least one cell is a number."""
+    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
+    return [all(NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
+
+
 def in_digits(value: float, digits: int, sign: str = "") -> str:
     """Format ``value`` with ``digits`` significant digits. With ``sign`` "+", positive numbers get a plus sign."""
     return f"{float(f'{value:.{digits}g}'):{sign}.15g}"

@@ -357,16 +357,17 @@ class _Mixture(NamedTuple):
         spread = design.means((known - parts.T[design.target]).square()).T  # a row per group, a column per true class
         from_all = known.square().mean(dim=0).unsqueeze(1) + parts * (1 - 2 * known.mean(dim=0).unsqueeze(1))
         error = (spread * design.counts + UNSEEN * from_all) / (design.counts * (design.counts - 1))
-        inside, outside = (self.priors * of for of in (parts, 1 - parts))
-        inside, outside = (of / of.sum(dim=1, keepdim=True).clamp(min=1e-300) for of in (inside, outside))
+        inside, outside = _as_shares(self.priors * parts), _as_shares(self.priors * (1 - parts))
         square, other_square = 1 + (inside * spread).sum(dim=1), (outside * spread).sum(dim=1)
-        part_error, other_error = ((of.square() * error).sum(dim=1) for of in (inside, outside))
+        part_error = (inside.square() * error).sum(dim=1)
+        other_error = (outside.square() * error).sum(dim=1)
         scale = self._scale(parts, confidence)
         a = 1 + scale / size - scale * (part_error + other_error)
         b = centres + scale * (square - other_square) / (2 * size) - scale * other_error
         c = centres.square() - scale * (other_square / size + other_error)
         root = (b.square() - a * c).clamp(min=0).sqrt()
-        low, high = (torch.where(a > 0, end / a, fallback) for end, fallback in ((b - root, 0.0), (b + root, 1.0)))
+        low = torch.where(a > 0, (b - root) / a, 0.0)
+        high = torch.where(a > 0, (b + root) / a, 1.0)
         has_interval = scale.isfinite()
         return low.clamp(0, 1).where(has_interval, torch.nan), high.clamp(0, 1).where(has_interval, torch.nan)
 
@@ -435,3 +436,8 @@ def _p_value(mixture: _Mixture, ranks: Tensor, others: Tensor) -> float:
     freedom = float(traces.sum().square() / (traces.square() / (design.clusters - 1)).sum())
     left = max(freedom - rank + 1, 1.0)
     return float(fdtrc(rank, left, distance * left / (rank * freedom)))
+
+
+def _as_shares(weights: Tensor) -> Tensor:
+    """Divide the rows of ``weights`` by their sums; a row of zeros stays."""
+    return weights / weights.sum(dim=1, keepdim=True).clamp(min=1e-300)

@@ -80,7 +80,9 @@ def part_text(part: Table | str) -> str:
     console = Console(highlight=False, width=width, height=height)
     with console.capture() as captured:
         for i, printed in enumerate(fitted_tables(part, width)):
-            console.print(*([""] if i else []), printed, sep="\n")
+            if i:
+                console.print()
+            console.print(printed)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
 
 
@@ -89,15 +91,17 @@ def say(*parts: Table | str, err: bool = False) -> None:
 
     On a terminal, long lines are broken at spaces; paths and options stay whole, so that they can be copied.
     """
-    text = "\n\n".join(map(part_text, parts))
-    if (sys.stderr if err else sys.stdout).isatty():
-        wrapper = TextWrapper(
-            get_terminal_size().columns, replace_whitespace=False, break_long_words=False, break_on_hyphens=False
-        )
-        lines = text.split("\n")
-        text = "\n".join(wrapper.fill(line) if len(line) > wrapper.width else line for line in lines)
+    is_terminal = (sys.stderr if err else sys.stdout).isatty()
+    texts = [_wrapped(part) if isinstance(part, str) and is_terminal else part_text(part) for part in parts]
     with naming("standard error" if err else "standard output"):
-        typer.echo(text, err=err)
+        typer.echo("\n\n".join(texts), err=err)
+
+
+def _wrapped(text: str) -> str:
+    wrapper = TextWrapper(
+        get_terminal_size().columns, replace_whitespace=False, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(wrapper.fill(line) if len(line) > wrapper.width else line for line in text.split("\n"))
 
 
 def show(*parts: Table | str) -> None:
@@ -230,7 +234,8 @@ def shown_progress(name: str, total: int | None, *texts: str) -> Iterator[Callab
         from rich import progress as bars  # slow to import
         from rich.console import Console
 
-        described, *columns = (bars.TextColumn(text, markup=False) for text in ("{task.description}", *texts))
+        described = bars.TextColumn("{task.description}", markup=False)
+        columns = [bars.TextColumn(text, markup=False) for text in texts]
         left = bars.TimeRemainingColumn(elapsed_when_finished=True)
         around = [*columns, bars.TimeElapsedColumn()] if total is None else [bars.BarColumn(), *columns, left]
         with bars.Progress(described, *around, console=Console(stderr=True)) as progress:

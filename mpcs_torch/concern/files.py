@@ -134,7 +134,9 @@ def _read(source: str | Path) -> "tuple[Path, Document]":
 
 def _make_spec(value: dict[Any, Any], document: "Document", path: Path, found: Sequence[Problem]) -> ConcernSpec:
     """Make a spec from the mapping ``value``; raise a `ConcernError` with all its problems and those in ``found``."""
-    problems = [*found, *([] if "classes" in value else [Problem((), "must have the key classes")])]
+    problems = list(found)
+    if "classes" not in value:
+        problems.append(Problem((), "must have the key classes"))
     unknown = (shown(key) for key in map(str, value) if key not in FIELDS)
     rule = f"must be one of the keys {', '.join(FIELDS)}"
     problems += [Problem((key,), rule) for key in islice(unknown, MAX_PROBLEMS + 1)]

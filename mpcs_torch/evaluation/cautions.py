@@ -46,7 +46,8 @@ class Repeats:
     """Count rows whose scores and label equal those of another row, in a sample of at most 4096 distinct rows."""
 
     def __init__(self) -> None:
-        self._hashes, self._counts = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
+        self._hashes = torch.zeros(0, dtype=torch.int64)
+        self._counts = torch.zeros(0, dtype=torch.int64)
 
     def add(self, scores: Tensor, target: Tensor) -> None:
         """Add rows with ``scores`` (N, C) and ``target`` (N,).

@@ -71,8 +71,12 @@ class ChosenMetrics(NamedTuple):
     @property
     def decision_names(self) -> list[str]:
         """The names of possible decisions: the classes and, if rows may be referred, sets of classes and "referred"."""
-        answers = () if self.concern is None else self.concern.answers
-        return [*self.class_names, *([*(name for name, _ in answers), "referred"] if self.refers else [])]
+        names = list(self.class_names)
+        if self.refers:
+            answers = () if self.concern is None else self.concern.answers
+            names += [name for name, _ in answers]
+            names.append("referred")
+        return names
 
     @property
     def further(self) -> int:
@@ -163,7 +167,11 @@ def choose_metrics(
         defaults = [entry for entry in ENTRIES if _is_default(chosen, entry)]
         entries = in_order(defaults)
     entries = [_class_entry(entry, class_names, concern) if entry.of_class else entry for entry in entries]
-    takes: Takes | None = "soft_labels" if is_soft else "decisions" if is_decided else None
+    takes: Takes | None = None
+    if is_soft:
+        takes = "soft_labels"
+    elif is_decided:
+        takes = "decisions"
     if takes is not None:  # metrics of other packages take whatever the rows have
         is_fixed = [each.is_registered or (is_soft and each.counts_classes) for each in entries]
         entries = [each if fixed else replace(each, takes=takes) for each, fixed in zip(entries, is_fixed, strict=True)]

@@ -221,7 +221,9 @@ class ClassifierScores(Scores):
         if self.refers and self.confusion is not None and self.confusion_is_shown:
             rows = zip(self.class_names, self.confusion.tolist(), strict=True)
             cells = [[name, *(in_table(number) for number in row)] for name, row in rows]
-            parts += [*([title] if title else []), Table(["true class", *self.decision_names], cells)]
+            if title:
+                parts.append(title)
+            parts.append(Table(["true class", *self.decision_names], cells))
         elif title:
             return []
         parts += [] if by_class is None else [by_class]
@@ -236,9 +238,8 @@ class ClassifierScores(Scores):
             counted.insert(0, (self.cluster_name, self.clusters, "have a referred row", "have one of"))
         sentences = list[str]()
         for units, outcomes, verb, whose in counted:
-            referred, needed, total = (
-                each.item() for each in (outcomes[EVERY].referred, outcomes[AT_RISK].referred, outcomes[EVERY].true)
-            )
+            referred, total = outcomes[EVERY].referred.item(), outcomes[EVERY].true.item()
+            needed = outcomes[AT_RISK].referred.item()
             sentences.append(
                 f"Of 1 000 {units}, {1000 * referred / total:.0f} {verb}; {1000 * needed / total:.0f} of these "
                 f"{whose} a class that is dangerous to miss ({referred:.6g} and {needed:.6g} of {total:.6g} here)."

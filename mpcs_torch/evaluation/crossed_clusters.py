@@ -28,9 +28,9 @@ def crossed_interval(value: float, intervals: Sequence[Ends]) -> Ends:
     missing = [each for each in intervals[:2] if isinstance(each, Reason)]
     if missing or len(intervals) == 1:
         return [*missing, *intervals][0]
-    first, second, both = ((value, value) if isinstance(each, Reason) else each for each in intervals)
-    low, high = _around(value, first, second, both)
-    is_rate = min(first[0], second[0]) >= 0 and max(first[1], second[1]) <= 1
+    ends = [(value, value) if isinstance(each, Reason) else each for each in intervals]
+    low, high = _around(value, *ends)
+    is_rate = all(lowest >= 0 and highest <= 1 for lowest, highest in ends[:2])
     return (max(0.0, low), min(1.0, high)) if is_rate else (low, high)
 
 
@@ -58,7 +58,7 @@ def _around(value: float, first: Interval, second: Interval, both: Interval) -> 
     """Combine three intervals of ``value``, for which rows are clustered by the first column, the second, and both."""
     distances = list[float]()
     for end in (0, 1):
-        one, other, pair = (abs(value - ends[end]) for ends in (first, second, both))
+        one, other, pair = abs(value - first[end]), abs(value - second[end]), abs(value - both[end])
         square = one**2 + other**2 - (pair**2 if isfinite(pair) else 0)
         distances.append(sqrt(max(square, one**2, other**2)) if isfinite(one + other) else inf)
     return value - distances[0], value + distances[1]

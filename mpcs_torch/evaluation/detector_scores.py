@@ -64,6 +64,19 @@ class ErrorsAt(NamedTuple):
     false_alarm_rate: Interval | None = None
     """The interval of the false-alarm rate; None in the same cases as ``miss_rate``."""
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the threshold, the rates, and the intervals that there are, as plain types."""
+        plain: dict[str, Any] = {
+            "threshold": self.cost.threshold.item(),
+            "miss_rate": self.cost.p_miss.item(),
+            "false_alarm_rate": self.cost.p_fa.item(),
+        }
+        if self.miss_rate is not None:
+            plain["miss_rate_interval"] = self.miss_rate
+        if self.false_alarm_rate is not None:
+            plain["false_alarm_rate_interval"] = self.false_alarm_rate
+        return plain
+
 
 class MetricRow(NamedTuple):
     """A metric of a detector, and what is known of it."""
@@ -126,16 +139,7 @@ class DetectorScores(Scores):
     def to_dict(self) -> dict[str, Any]:
         """Return values, intervals, titles, errors at thresholds, and the convex hull of the ROC, as plain types."""
         hull = self.summary.hull.rates()
-        errors = {
-            name: {
-                "threshold": at.cost.threshold.item(),
-                "miss_rate": at.cost.p_miss.item(),
-                "false_alarm_rate": at.cost.p_fa.item(),
-                **({} if at.miss_rate is None else {"miss_rate_interval": at.miss_rate}),
-                **({} if at.false_alarm_rate is None else {"false_alarm_rate_interval": at.false_alarm_rate}),
-            }
-            for name, at in self.errors.items()
-        }
+        errors = {name: at.to_dict() for name, at in self.errors.items()}
         titles = {entry.name: entry.title for entry in self.entries}
         hull_rates = {"miss_rate": hull.p_miss.tolist(), "false_alarm_rate": hull.p_fa.tolist()}
         return {**super().to_dict(), "titles": titles, "errors": errors, "convex_hull": hull_rates}
@@ -169,7 +173,8 @@ class Detector:
     ) -> None:
         self.scores, self.labels, self.clusters, self.points = scores, labels, clusters, points
         self.is_llr, self._partial_area = is_llr, partial_area
-        self.fixed = {each.name: each for each in [*(bayes_thresholds(points) if is_llr else []), *fixed]}
+        thresholds = bayes_thresholds(points) if is_llr else []
+        self.fixed = {each.name: each for each in [*thresholds, *fixed]}
         self._codes = torch.arange(len(labels)) if clusters is None else clusters
         """(N,): the unit of each trial, which is the trial itself or its cluster."""
         counts = count_errors(scores, labels)

@@ -197,7 +197,8 @@ def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[
     for (first, one), (second, other) in combinations(detectors.items(), 2):
         costs = [name for name, each in one.fixed.items() if each.shown == "cost" and name in other.fixed]
         has_cllr = one.is_llr and other.is_llr
-        estimates, others = (each.compared(costs, has_cllr=has_cllr) for each in (one, other))
+        estimates = one.compared(costs, has_cllr=has_cllr)
+        others = other.compared(costs, has_cllr=has_cllr)
         for measure, estimate in estimates.items():
             rows.append((first, second, measure, difference(estimate, others[measure])))
     order = list(dict.fromkeys(measure.name for _, _, measure, _ in rows))

@@ -60,7 +60,8 @@ def equal_error_ends(
     of_miss = [crossing(end, shifts_misses=True, shifts_alarms=False) for end in (0, 1)]
     of_alarm = [crossing(end, shifts_misses=False, shifts_alarms=True) for end in (0, 1)]
     of_both = [crossing(end, shifts_misses=True, shifts_alarms=True) for end in (0, 1)]
-    below, above = (hypot(rate - of_miss[end], rate - of_alarm[end]) for end in (0, 1))
+    below = hypot(rate - of_miss[0], rate - of_alarm[0])
+    above = hypot(rate - of_miss[1], rate - of_alarm[1])
     widths = [high - low for low, high in (mean.interval(CONFIDENCE) for mean in errors_at(threshold))]
     slopes = [(of[1] - of[0]) / width for of, width in zip((of_miss, of_alarm), widths, strict=True)]
     weights = slopes[0] / sum(slopes), slopes[1] / sum(slopes)

@@ -373,7 +373,9 @@ class Evaluation:
             notes.append(WEIGHTED.format(every[0].effective_rows))
         comparisons, without = compare(values, is_default=self._is_default) if is_compared else ([], [])
         is_repeated = not has_concern and measures_danger
-        notes += [*map(str, without), *([REPEATED] if comparisons and is_repeated else [])]
+        notes += map(str, without)
+        if comparisons and is_repeated:
+            notes.append(REPEATED)
         over_costs = None
         if self.chosen.ranges is not None:
             over_costs = OverCosts(
@@ -396,7 +398,7 @@ class Evaluation:
 
     def _values(self, model: str, column: str) -> dict[int, UnitValues]:
         """Return the units of each group of a column by its code; those of all rows, with the code 0, for `ALL`."""
-        first, *others = (sums.values(column, self._cluster) for sums in self._models[model])
+        first, *others = [sums.values(column, self._cluster) for sums in self._models[model]]
         return {code: replace(units, crossed=tuple(other[code] for other in others)) for code, units in first.items()}
 
     def _about_units(self) -> str:
@@ -473,7 +475,7 @@ def _crossed_ids(clusters: Mapping[str, Any], rows: int) -> Tensor:
     """
     if len(clusters) != 2:
         raise ValueError(f"clusters must be (N,) names, or two columns of them, but got columns {quoted([*clusters])}.")
-    first, second = (row_names(f"clusters[{name!r}]", each, rows) for name, each in clusters.items())
+    first, second = [row_names(f"clusters[{name!r}]", each, rows) for name, each in clusters.items()]
     pairs = row_names("clusters", list(zip(first, second, strict=True)), rows)
     return torch.stack([ids_of_names(names) for names in (first, second, pairs)], dim=1)
 

@@ -301,7 +301,8 @@ def applied(slopes: Any, sums: Any) -> Tensor:
 def slope_of_ratio(measure: Measure, whole: Any, at: float) -> float:
     """Return the derivative of the metric's value by the ratio numerator / denominator."""
     step = 1e-5
-    low, high = (measure.value_from_ratio(at + sign * step, whole) for sign in (-1, 1))
+    low = measure.value_from_ratio(at - step, whole)
+    high = measure.value_from_ratio(at + step, whole)
     return (high - low) / (2 * step)
 
 
@@ -432,8 +433,8 @@ def _student_interval(influences: Influences) -> Interval | Reason:
     if not isfinite(on_scale.item()):  # at a limit, the scale has no room
         return influences.clipped(influences.value - half), influences.clipped(influences.value + half)
     [slope] = torch.autograd.grad(on_scale, at)
-    low, high = (backward(on_scale.detach() + sign * half * slope).item() for sign in (-1, 1))
-    return low, high
+    middle, to_end = on_scale.detach(), half * slope
+    return backward(middle - to_end).item(), backward(middle + to_end).item()
 
 
 def standard_error(of_units: Tensor, units: Units) -> float:
@@ -485,7 +486,8 @@ def difference(one: Estimate, other: Estimate) -> PairedDifference | Reason:
     number = units.number
     of_each = of_units + change / number  # a pseudo-value divided by U
     most = _largest_difference(one, other, of_each)
-    low, high = (change + _mean_end(of_units, sign * most - change / number, units, End(sign > 0)) for sign in (-1, 1))
+    low = change + _mean_end(of_units, -most - change / number, units, End(is_upper=False))
+    high = change + _mean_end(of_units, most - change / number, units, End(is_upper=True))
     p_value = sign_flip_test(_added(one, other, of_each), units.counts)
     return PairedDifference(one.value, other.value, change, low, high, p_value)
 

@@ -179,8 +179,8 @@ class OfRows(Metric):
 
     def compute(self) -> Tensor:
         """Return the value of the function for all rows so far."""
-        probs, target = (dim_zero_cat(part) for part in (self.probs, self.target))
-        return self._value(probs, target, dim_zero_cat(self.weights) if len(self.weights) else None)
+        weights = dim_zero_cat(self.weights) if len(self.weights) else None
+        return self._value(dim_zero_cat(self.probs), dim_zero_cat(self.target), weights)
 
     def check_weights(self, inputs: Sequence[Tensor], weights: Tensor | None) -> None:
         """Raise a ValueError if the value of ``function`` changes with the rows, but not with their weights."""

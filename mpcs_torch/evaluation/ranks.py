@@ -124,7 +124,8 @@ def _limits_of_rows(areas: list[Misranked]) -> Tensor:
     def limits(kind: Shares) -> Tensor:
         return (kind.mean - torch.tensor([1.0, 0.0], dtype=torch.float64)) / kind.weights.sum() / len(areas)
 
-    of_groups, of_others = (torch.stack([limits(area[kind]) for area in areas]) for kind in (0, 1))
+    of_groups = torch.stack([limits(area[0]) for area in areas])
+    of_others = torch.stack([limits(area[1]) for area in areas])
     if len(areas) == 1:
         return torch.cat([of_groups, of_others])
     return of_groups + of_others.sum(0) - of_others

@@ -152,6 +152,9 @@ def outcomes_table(outcomes: Sequence[Outcome]) -> Table:
         times, unit = (100, " %") if requirement.is_percent else (1, "")
         sign = "" if requirement.reference is None else "+"
         numbers = [in_digits(times * number, 4, sign) + unit for number in (value, bound)]
-        verdict = ("yes" if holds else f"no: {reason}" if reason else "no") + caution
+        verdict = "yes" if holds else "no"
+        if reason and not holds:
+            verdict = f"no: {reason}"
+        verdict += caution
         rows.append([printable(cell) for cell in (str(requirement), verdict, *numbers, model, group or "all rows")])
     return Table(["requirement", "holds", "value", "bound", "model", "group"], rows)

@@ -372,7 +372,8 @@ class Result(Generic[ScoresT]):
     def __repr__(self) -> str:
         """Return the first lines of the printed text; a notebook shows `_repr_html_` instead."""
         lines = [*self.first.headline().splitlines(), *self.table(self.names_shown).markdown().splitlines()]
-        lines = lines[:MAX_LINES] + (["..."] if len(lines) > MAX_LINES else [])
+        if len(lines) > MAX_LINES:
+            lines = [*lines[:MAX_LINES], "..."]
         return "\n".join([*lines, "print(result) shows groups, classes, comparisons and notes, too"])
 
     def _repr_html_(self) -> str:
@@ -382,7 +383,9 @@ class Result(Generic[ScoresT]):
         rest = Table(whole.header, whole.rows[MAX_LINES:]) if shown is None else whole
         warnings = [f"warning: {warning}" for warning in self.warnings()]
         head, *parts = self.parts()
-        parts = [*([rest] if rest.rows else []), *parts[1 if shown is None else 2 :]]
+        parts = parts[1 if shown is None else 2 :]
+        if rest.rows:
+            parts.insert(0, rest)
         head, *shown = [
             part._repr_html_() if isinstance(part, Table) else f"<p>{escape(part)}</p>".replace("\n", "<br>")
             for part in (head, *parts)
@@ -407,7 +410,10 @@ class Result(Generic[ScoresT]):
         """
         from mpcs_torch.metrics.base import drawing_on
 
-        names = [names] if isinstance(names, str) else self._main_metrics() if names is None else names
+        if names is None:
+            names = self._main_metrics()
+        elif isinstance(names, str):
+            names = [names]
         whole = {name: [self.find(name, model) for model in self.models] for name in names}
         with drawing_on(None) as on:
             from mpcs_torch.plots.forest import Panel, result_figure
@@ -449,7 +455,8 @@ class Result(Generic[ScoresT]):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole result as dictionaries, lists, strings and numbers, for `json`."""
-        plain: dict[str, Any] = {**({"read": list(self.read)} if self.read else {}), **self.first.about()}
+        plain: dict[str, Any] = {"read": list(self.read)} if self.read else {}
+        plain |= self.first.about()
         if len(self.models) == 1:
             plain |= self.first.to_dict()
         else:
@@ -476,19 +483,7 @@ class Result(Generic[ScoresT]):
             ]
             plain["verdicts"] = summarize_comparisons(self.comparisons)
         if self.groups:
-            plain["groups"] = [
-                {
-                    "model": groups.model,
-                    "column": groups.column,
-                    "groups": {
-                        name: {**groups.groups[name].sizes(), **groups.groups[name].to_dict()}
-                        for name in groups.worst_first()
-                    },
-                    **groups.summaries(),
-                    **({"may_be_worst": groups.may_be_worst()} if groups.has_intervals else {}),
-                }
-                for groups in self.groups
-            ]
+            plain["groups"] = [groups.to_dict() for groups in self.groups]
         return plain
 
     def to_frame(self) -> Any:

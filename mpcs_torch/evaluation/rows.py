@@ -128,7 +128,9 @@ def checked_scores(
 def names_in(values: Any) -> list[Any]:
     """Return labels or decisions as a list if they are names; an empty list if they are numbers."""
     values = values.to_numpy() if hasattr(values, "to_numpy") else values  # a pandas frame would list its columns
-    plain = [] if isinstance(values, Tensor) else values.tolist() if hasattr(values, "tolist") else values
+    if isinstance(values, Tensor):
+        return []
+    plain = values.tolist() if hasattr(values, "tolist") else values
     return list(plain) if any(isinstance(each, str) for each in plain) else []
 
 

@@ -294,6 +294,14 @@ class GroupScores(NamedTuple):
         start = f"{names[0]} has the worst {self.ranked_by}, but was chosen for it."
         return [f"{start} With {CONFIDENCE_TEXT} confidence, the worst is {worst}."]
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores of the groups, the worst first, and their summaries, as plain types."""
+        by_name = {name: {**self.groups[name].sizes(), **self.groups[name].to_dict()} for name in self.worst_first()}
+        plain = {"model": self.model, "column": self.column, "groups": by_name, **self.summaries()}
+        if self.has_intervals:
+            plain["may_be_worst"] = self.may_be_worst()
+        return plain
+
     def summaries(self) -> dict[str, dict[str, float]]:
         """Return the worst value, the mean and the spread (highest minus lowest) of each metric over the groups.
 

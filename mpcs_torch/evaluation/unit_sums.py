@@ -34,7 +34,8 @@ class UnitSums:
         self._budget = budget
         self.bits: int | None = None
         """The number of bits of hashed identifiers; None while each identifier is a unit of its own."""
-        self._groups, self._ids = (torch.zeros(0, dtype=torch.int64) for _ in range(2))
+        self._groups = torch.zeros(0, dtype=torch.int64)
+        self._ids = torch.zeros(0, dtype=torch.int64)
         self._sums = torch.zeros(0, 0, dtype=torch.float64)
         self._pending = list[tuple[Tensor, Tensor, Tensor]]()
         self._pending_values = 0
@@ -76,7 +77,9 @@ class UnitSums:
     def _join_pending(self) -> None:
         if not self._pending:
             return
-        parts = [*([(self._groups, self._ids, self._sums)] if len(self._ids) else []), *self._pending]
+        parts = list(self._pending)
+        if len(self._ids):  # before the first rows, sums have no width
+            parts.insert(0, (self._groups, self._ids, self._sums))
         self._pending, self._pending_values = [], 0
         self._join(*(torch.cat(each) for each in zip(*parts, strict=True)))
         while self._sums.numel() > self._budget and self.bits != MIN_BITS:

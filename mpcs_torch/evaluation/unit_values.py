@@ -145,7 +145,7 @@ class UnitValues:
 
         ``summed`` are the outcomes of all rows.
         """
-        first, *others = (each._rates(summed) for each in self.clusterings)
+        first, *others = [each._rates(summed) for each in self.clusterings]
         intervals = dict[str, dict[str, Interval]]()
         for name, rates in first.items():
             intervals[name] = {}
@@ -165,6 +165,7 @@ class UnitValues:
         by_class = dict[str, dict[str, tuple[float, Ends]]]()
         for name, of in counted.items():
             rates = of.rates(sizes, refers=self.layout.chosen.refers)
-            parts, totals = (torch.stack(each, dim=1) for each in zip(*rates.values(), strict=True))
+            parts = torch.stack([part for part, _ in rates.values()], dim=1)
+            totals = torch.stack([total for _, total in rates.values()], dim=1)
             by_class[name] = dict(zip(rates, rate_intervals(parts, totals, units), strict=True))
         return by_class

@@ -120,7 +120,7 @@ class DecisionUnits(NamedTuple):
         If classes differ within a unit, they are combined as one-hot probabilities, and the most probable class is
         taken. With ``"mean"``, or if one of them is a referral or a set of classes, a ValueError is raised instead.
         """
-        low, high = (self._reduced(labels, end) for end in ("amin", "amax"))
+        low, high = self._reduced(labels, "amin"), self._reduced(labels, "amax")
         if low.equal(high):
             return low
         is_class = self._reduced(((labels >= 0) & (labels < num_classes)).long(), "amin") == 1
@@ -132,7 +132,7 @@ class DecisionUnits(NamedTuple):
 
     def same(self, values: Tensor, what: str) -> Tensor:
         """Return the value of each unit, (U, ...); the ``values`` of rows, (N, ...), must be equal within a unit."""
-        low, high = (self._reduced(values, end) for end in ("amin", "amax"))
+        low, high = self._reduced(values, "amin"), self._reduced(values, "amax")
         self._refuse(low != high, what)
         return low
 

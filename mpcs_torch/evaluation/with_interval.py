@@ -243,7 +243,7 @@ class WithInterval(Metric):
 
     def _joined(self) -> tuple[Tensor, Tensor]:
         """Return the cluster of each bin, (B,), -1 for independent rows, and its sums, (B, K). A cluster is one bin."""
-        clusters, sums = (torch.cat(part) if isinstance(part, list) else part for part in (self.clusters, self.sums))
+        clusters, sums = dim_zero_cat(self.clusters), dim_zero_cat(self.sums)
         if bool((clusters == NO_CLUSTER).all()):
             return clusters, sums
         distinct, places = clusters.unique(return_inverse=True)  # type: ignore[no-untyped-call]

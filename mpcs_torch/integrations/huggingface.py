@@ -79,7 +79,8 @@ def compute_metrics(metrics: Mapping[str, Metric] | MetricCollection) -> Callabl
         try:
             # One update, so that values do not depend on whether the Trainer has concatenated the batches.
             batches = [_counted_rows(outputs, labels) for outputs, labels in _batches(prediction)]
-            logits, target = (torch.cat(parts) for parts in zip(*batches, strict=True))
+            logits = torch.cat([of_batch for of_batch, _ in batches])
+            target = torch.cat([of_batch for _, of_batch in batches])
             for metric in named.values() if len(target) else ():
                 metric.to(logits.device).update(logits, target)
             is_over = compute_result

@@ -144,7 +144,9 @@ def result_figure(panels: Sequence[Panel], models: Sequence[str], *, on: Figure 
     """Draw a panel for each metric, and below it, the differences of models, if any; ``on`` is an empty figure."""
     figure = Figure(layout="constrained") if on is None else on
     columns, pairs = min(3, len(panels)), max(len(panel.differences) for panel in panels)  # side by side
-    heights = [ROW * len(panels[0].values) * (1 + len(models)) / 2 + ROOM, *([ROW * pairs + ROOM] if pairs else [])]
+    heights = [ROW * len(panels[0].values) * (1 + len(models)) / 2 + ROOM]
+    if pairs:
+        heights.append(ROW * pairs + ROOM)
     bands = -(-len(panels) // columns)
     figure.set_size_inches(max(style.WIDTH, WIDE * columns + 1), bands * sum(heights))
     ratios = {"height_ratios": heights * bands}

@@ -55,8 +55,8 @@ def write_demo_report(demo: Demonstration, path: Path) -> None:
 
 def verdict(demo: Demonstration) -> str:
     """Return a short sentence on the dangerous errors as usual, after all steps but referrals, and with referrals."""
-    usual, decided, referring = (demo.mean(way, "dangerous") for way in (USUAL, RECOMMENDED, REFERRING))
-    counts = f"{usual:.1f} as usual, {decided:.1f} after better training, {referring:.1f} with referrals"
+    means = {way: f"{demo.mean(way, 'dangerous'):.1f}" for way in (USUAL, RECOMMENDED, REFERRING)}
+    counts = f"{means[USUAL]} as usual, {means[RECOMMENDED]} after better training, {means[REFERRING]} with referrals"
     return f"Dangerous errors on test data: {counts}."
 
 

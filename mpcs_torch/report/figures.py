@@ -50,7 +50,8 @@ class ClassifierSections(NamedTuple):
         confusions = {name: each.confusion for name, each in self.scores.items() if each.confusion is not None}
         names = next(iter(self.scores.values())).class_names
         costs = costliest(confusions, self.concern, names, refers=bool(work)) if confusions else Markup()
-        risks = {printable(name): kept for name, rows in self.rows.items() if (kept := rows.risks()) is not None}
+        every_risk = {printable(name): rows.risks() for name, rows in self.rows.items()}
+        risks = {name: kept for name, kept in every_risk.items() if kept is not None}
         every = self.concern is None or not bool(self.concern.released().any())
         saved = [draw_referral(risks, counted="errors" if every else "dangerous errors")] if risks else []
         return [
@@ -178,10 +179,12 @@ def draw_referral(risks: Mapping[str, tuple[Tensor, ...]], *, counted: str = "da
 def _referred_for(coverage: Tensor, risk: Tensor, errors: str) -> str:
     """Return a sentence on how many samples to refer so that only a tenth of the errors, or none, is left."""
     left = coverage * risk
-    few, none = (
-        100 * (1 - (coverage[left <= share * left[-1]].amax().item() if bool((left <= share * left[-1]).any()) else 0))
-        for share in (0.1, 0.0)
-    )
+
+    def percent_to_refer(share: float) -> float:
+        is_enough = left <= share * left[-1]
+        return 100 * (1 - coverage[is_enough].amax().item()) if bool(is_enough.any()) else 100.0
+
+    few, none = percent_to_refer(0.1), percent_to_refer(0.0)
     if not left[-1] > 0:
         return f"There are no {errors}."
     until = f"if {none:.3g} % of the samples are referred, none of the {errors} is left"

@@ -84,7 +84,7 @@ def _watch_verdict(watch: Watch) -> str:
     is_partial = watch.settings.least_chance < 1 or watch.settings.cluster_size > 1
     number = f"{number_text(mean.samples)} {'effective ' if is_partial else ''}samples"
     known = f"by {number} (confidence {watch.settings.confidence:.4g})"
-    rate, high, highest = (rate_text(mean, each) for each in (mean.rate, mean.high, mean.highest))
+    rate, high, highest = rate_text(mean, mean.rate), rate_text(mean, mean.high), rate_text(mean, mean.highest)
     if mean.high <= mean.highest:
         least = f"'{mean.name}', the least known rate, is at most {high} {known}, and its limit is"
         return f"Limits are kept: {least} {highest}. No {quiet}."

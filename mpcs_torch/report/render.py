@@ -26,7 +26,7 @@ from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.plots.canvas import BLACK, ON_DARK, WIDTH, page_colours
 from mpcs_torch.plots.forest import MAX_ROWS, Effect, forest_figure
 from mpcs_torch.report.harm import explanations
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, numeric_columns
 
 SHOWN = (
     f"A difference is called shown if its p-value, after Holm's correction for all rows, is at most {LEVEL}. Each "
@@ -34,7 +34,6 @@ SHOWN = (
 )
 PIXELS = 96
 """The number of pixels in an inch in a browser."""
-NUMBER = re.compile(r"[-+]?\d.*|nan|-?inf|")
 WORD = re.compile(r"(\s+)")
 TIGHT = re.compile(r"(?<=[\d,]) %|(?<=\b[a-z]) = (?=\d)|<script(?s:.*?)</script>")
 """The texts in which lines must not break, such as 5 % and p = 0.5, and the scripts, which must not change."""
@@ -61,8 +60,8 @@ class Drawing(NamedTuple):
 def draw(figure: Figure, alt: str, caption: str = "") -> Drawing:
     """Return ``figure`` as an embedded SVG, with the text ``alt`` for readers who cannot see it, and a caption."""
     uri = "data:image/svg+xml;base64," + base64.b64encode(to_svg(figure).encode()).decode()
-    width, height = (round(PIXELS * inches) for inches in figure.get_size_inches())
-    return Drawing(uri, alt, caption, width, height)
+    width, height = figure.get_size_inches()
+    return Drawing(uri, alt, caption, round(PIXELS * width), round(PIXELS * height))
 
 
 def save_table(table: Table, path: Path) -> None:
@@ -200,12 +199,6 @@ def _effect(scores: Scores, metric: str) -> Effect:
     return (value if isfinite(value) else nan, *scores.intervals.get(metric, (nan, nan)))
 
 
-def numeric_columns(table: Table) -> list[bool]:
-    """Return, for each column, whether its cells are numbers or empty, and at least one cell is a number."""
-    columns = zip(*table.rows, strict=True) if table.rows else [()] * len(table.header)
-    return [all(NUMBER.fullmatch(cell) for cell in column) and any(column) for column in columns]
-
-
 def whole(text: str) -> Markup:
     """Return ``text`` as HTML in which words with hyphens stay on one line."""
     parts = (f'<span class="whole">{escape(part)}</span>' if "-" in part else escape(part) for part in WORD.split(text))
@@ -224,10 +217,8 @@ def in_parts(cell: str) -> str:
 
 
 def _theme() -> str:
-    light, dark = (
-        "".join(f"{_name(colour)}:{shown};" for colour, shown in pairs)
-        for pairs in ([(colour, colour) for colour in ON_DARK], ON_DARK.items())
-    )
+    light = "".join(f"{_name(colour)}:{colour};" for colour in ON_DARK)
+    dark = "".join(f"{_name(colour)}:{shown};" for colour, shown in ON_DARK.items())
     # matplotlib writes no colour for black, so set the default colour.
     css = f"svg{{{light}fill:var({_name(BLACK)})}}@media screen and (prefers-color-scheme:dark){{svg{{{dark}}}}}"
     return f"<style>{css}</style>"

@@ -1,6 +1,6 @@
 """The reports of finished training runs, and of the paper's experiments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from shlex import quote
 from typing import NamedTuple
@@ -71,6 +71,12 @@ class EpochPredictions(NamedTuple):
         return int(every.missed), int(every.dangerous)
 
 
+def predict_epochs(run: TrainedRun, epochs: Iterable[int]) -> dict[int, EpochPredictions]:
+    """Predict the test samples with the models of some epochs, as `predict_epoch`; epochs with None are left out."""
+    predicted = {epoch: predict_epoch(run, epoch) for epoch in epochs}
+    return {epoch: each for epoch, each in predicted.items() if each is not None}
+
+
 def predict_epoch(run: TrainedRun, epoch: int) -> EpochPredictions | None:
     """Predict the test samples with the model of ``epoch``. None if it has no checkpoint, or logits are not finite."""
     logits = run.logits(run.test, epoch)
@@ -96,7 +102,7 @@ def worst_samples(predicted: EpochPredictions) -> tuple[Table | None, Drawing | 
     rows, pictures = list[dict[str, str]](), dict[str, Tensor]()
     for place in cost.argsort(descending=True, stable=True)[: int((cost > 0).sum())][:12].tolist():
         pair = int(labels[place]), int(decisions[place])
-        true, decided = (printable(concern.classes[label]) for label in pair)
+        true, decided = printable(concern.classes[pair[0]]), printable(concern.classes[pair[1]])
         shown = {"true": true, "predicted": decided, "confidence": f"{100 * confidence[place].item():.1f} %"}
         kind = {"kind": error_kind(concern, *pair), "concern": f"{weights[place].item():g}"}
         rows.append({"test sample": str(place), **shown, **kind})
@@ -213,20 +219,21 @@ def write_run_report(runs: Sequence[TrainedRun], path: Path, *, data_root: Path)
 def _single_run_page(run: TrainedRun) -> tuple[str, list[str], Markup, list[Markup]]:
     """Return the top line, the sentences, the key numbers (HTML) and the sections of the page about one run."""
     name, epoch, other, selector = run.config.name, run.result.epoch, other_pick(run), run.config.selector
-    marked = {PICKED: epoch, **({} if other is None else {f"by {other[0]}": other[1]})}
-    predicted = {number: each for number in marked.values() if (each := predict_epoch(run, number)) is not None}
+    marked = {PICKED: epoch}
+    if other is not None:
+        marked[f"by {other[0]}"] = other[1]
+    predicted = predict_epochs(run, marked.values())
     titles = {number: f"epoch\N{NO-BREAK SPACE}{number}" for number in predicted}
     shown = _classifier_sections({titles[number]: each for number, each in predicted.items()}, "epoch")
     picked = predicted.get(epoch)
-    where = f"the {'training' if run.config.epochs.samples == 'train' else 'validation'} data"
-    sentences = [
-        *([] if picked is None else [_harm_sentence(f"Epoch {epoch} of {name}", picked)]),
-        verdict_of_run(run, predicted),
-        *last_picked(run),
-        f"Why epoch {epoch}: {run.result.reason}.",
-        *([] if run.result.stopped is None else [f"The run stopped {run.result.stopped}."]),
-        *([] if selector is None else map(str, warn_of_pick(len(run.records), selector.by, where))),
-    ]
+    sentences = [verdict_of_run(run, predicted), *last_picked(run), f"Why epoch {epoch}: {run.result.reason}."]
+    if picked is not None:
+        sentences.insert(0, _harm_sentence(f"Epoch {epoch} of {name}", picked))
+    if run.result.stopped is not None:
+        sentences.append(f"The run stopped {run.result.stopped}.")
+    if selector is not None:
+        where = f"the {'training' if run.config.epochs.samples == 'train' else 'validation'} data"
+        sentences += map(str, warn_of_pick(len(run.records), selector.by, where))
     sections = [part("notes", [] if picked is not None else [NOT_KEPT])]
     if shown is not None and picked is not None:
         sections += shown.sections(BY_CLASS)
@@ -236,24 +243,27 @@ def _single_run_page(run: TrainedRun) -> tuple[str, list[str], Markup, list[Mark
     picks = part("table", _picks_table(run), "The epoch that each metric ranks first")
     sections += [part("section", "What each metric picks", picks), _trends({name: run}, {name: marked})]
     facts: dict[str, object] = {"epochs": len(run.records), "classes": len(run.class_names)}
-    facts |= {"test samples": len(run.test.labels), **(outcome_tiles(picked.scores, run.concern) if picked else {})}
+    facts["test samples"] = len(run.test.labels)
+    if picked is not None:
+        facts |= outcome_tiles(picked.scores, run.concern)
     kind = f"Training run {name}: {run.config.data}, {run.config.model}, seed {run.config.seed}"
     return kind, sentences, part("facts", facts, TERMS), sections
 
 
 def _several_runs_page(runs: Mapping[str, TrainedRun]) -> tuple[str, list[str], Markup, list[Markup]]:
     """Return the top line, the sentences, no key numbers, and the sections of the page about several runs."""
-    predicted = {name: each for name, run in runs.items() if (each := predict_epoch(run, run.result.epoch)) is not None}
+    of_picked = {name: predict_epoch(run, run.result.epoch) for name, run in runs.items()}
+    predicted = {name: each for name, each in of_picked.items() if each is not None}
     comparisons = compare_runs(predicted) if len(predicted) == len(runs) else None
     shown = None if comparisons is None else _classifier_sections(predicted, "run")
     verdict, *verdicts = summarize_comparisons(comparisons or []) or [run_counts(runs, predicted)]
-    sentences = [
-        verdict,
-        *(_harm_sentence(name, predictions) for name, predictions in predicted.items() if len(runs) <= MAX_SENTENCES),
-        *verdicts,
-        *(f"{name}: {remark}" for name, run in runs.items() for remark in last_picked(run)),
-        *([NOT_COMPARABLE] if comparisons is None else []),
-    ]
+    sentences = [verdict]
+    if len(runs) <= MAX_SENTENCES:
+        sentences += [_harm_sentence(name, predictions) for name, predictions in predicted.items()]
+    sentences += verdicts
+    sentences += [f"{name}: {remark}" for name, run in runs.items() for remark in last_picked(run)]
+    if comparisons is None:
+        sentences.append(NOT_COMPARABLE)
     sections = [] if shown is None else shown.sections(BY_CLASS)
     picked = part("table", _runs_table(runs, predicted), "Picked epochs, and metrics on test data")
     sections += [
@@ -270,8 +280,11 @@ def _harm_sentence(name: str, predicted: EpochPredictions) -> str:
 
 def _classifier_sections(predicted: Mapping[str, EpochPredictions], system: str) -> ClassifierSections | None:
     """Return the page sections about ``predicted`` (epochs or runs with one concern); None if it is empty."""
-    scores, rows = ({name: getattr(each, of) for name, each in predicted.items()} for of in ("scores", "rows"))
-    return ClassifierSections(scores, rows, next(iter(predicted.values())).concern, system) if predicted else None
+    if not predicted:
+        return None
+    scores = {name: each.scores for name, each in predicted.items()}
+    rows = {name: each.rows for name, each in predicted.items()}
+    return ClassifierSections(scores, rows, next(iter(predicted.values())).concern, system)
 
 
 def _columns(runs: Mapping[str, TrainedRun]) -> list[str]:

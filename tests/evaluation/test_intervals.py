@@ -15,12 +15,24 @@ from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.evaluation import evaluate_confusion
 from mpcs_torch.functional import bounded_mean_interval, meta_pattern_concern_score
 from mpcs_torch.functional.comparison.means import MAX_DISTINCT, distinct_pairs
+from mpcs_torch.metrics.register import ENTRIES
 from tests.benchmarks.coverage import DESIGNS, coverage
 from tests.metrics.batches import random_batch
 
 LOGITS, TARGET = random_batch(150, seed=2)
 PROBS = LOGITS.double().softmax(1)
 OTHER = (LOGITS.double() + torch.nn.functional.one_hot(TARGET, 4)).softmax(1)
+COMPARED = [
+    entry.name
+    for entry in ENTRIES
+    if entry.takes in ("decisions", "probabilities", "log_probabilities", "costs")
+    and entry.direction
+    and not entry.is_count
+    and not entry.no_interval
+    and not isinstance(entry.of, str)
+]
+INTERACTING = {"auroc", "macro_f1", "onedal_macro_fscore"}
+"""Metrics in which what a unit adds depends on the other units; their p-value may rise a little."""
 CONCERN = ConcernSpec(list("abcd"), weights=[[0, 1, 1, 40], [1, 0, 2, 1], [1, 1, 0, 1], [3, 1, 1, 0]], dangerous=3)
 
 
@@ -80,40 +92,39 @@ def test_a_difference_is_gaffkes_of_clusters_and_one_further_that_differs_as_muc
     assert row.better == "B"
 
 
-@settings(max_examples=60)
-@given(
-    seed=st.integers(0, 10**6),
-    units=st.integers(10, 60),
-    place=st.integers(0, 59),
-    metric=st.sampled_from(["mean_cost", "misclassification_rate", "brier_score"]),
-)
-def test_a_worse_unit_never_raises_the_p_value(seed: int, units: int, place: int, metric: str) -> None:
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10**6), units=st.integers(10, 60), place=st.integers(0, 59))
+def test_a_worse_unit_never_raises_the_p_value(seed: int, units: int, place: int) -> None:
     """If B is worse in total, making it worse in a unit where it is not better leaves no less evidence."""
     generator = torch.Generator().manual_seed(seed)
     rows = 3 * units
     target, clusters = torch.randint(2, (rows,), generator=generator), torch.arange(rows) // 3
-    right = {name: torch.rand(rows, generator=generator, dtype=torch.float64) for name in "AB"}
+    right = {name: 0.01 + 0.98 * torch.rand(rows, generator=generator, dtype=torch.float64) for name in "AB"}
     right["B"] = right["B"] * torch.rand(rows, generator=generator, dtype=torch.float64).clamp(min=0.3)
     of_unit = clusters == place % units
     right["B"][of_unit] = torch.minimum(right["B"][of_unit], right["A"][of_unit])
     costs = torch.zeros(rows, 2, dtype=torch.float64)
     costs[torch.arange(rows), 1 - target] = 1 + torch.rand(rows, generator=generator, dtype=torch.float64)
 
-    def compared() -> Any:
+    def compared() -> dict[str, Any]:
         is_1 = (target == 1).unsqueeze(1)
         probs = {
             name: torch.where(is_1, torch.stack([1 - each, each], 1), torch.stack([each, 1 - each], 1))
             for name, each in right.items()
         }
-        given_costs: Any = {"costs": costs} if metric == "mean_cost" else {}
-        return evaluate(probs, target, metrics=[metric], clusters=clusters, **given_costs).comparisons[0].paired
+        found = evaluate(probs, target, metrics=COMPARED, clusters=clusters, costs=costs)
+        return {row.by.metric: row for row in found.comparisons}
 
     before = compared()
-    if before.difference <= 0:
-        return
     right["B"][of_unit] *= 0.2
-    # The saddle-point approximation, beyond 36 units, is not exact.
-    assert compared().p_value <= before.p_value * (1 + (1e-9 if units <= 36 else 0.03))
+    after = compared()
+    for metric, row in before.items():
+        if row.paired.difference != 0 and (row.paired.difference > 0) == row.by.lower_is_better:
+            # The saddle-point approximation, beyond 36 units, is not exact.
+            nearly = 1 + (1e-9 if units <= 36 else 0.03)
+            if metric in INTERACTING:
+                nearly = 1.5
+            assert after[metric].paired.p_value <= row.paired.p_value * nearly, metric
 
 
 @settings(max_examples=40)

@@ -14,9 +14,9 @@ from mpcs_torch.plots import confusion_matrix, risk_coverage_figure
 from mpcs_torch.plots.canvas import ON_DARK
 from mpcs_torch.report.explore import TEMPLATES
 from mpcs_torch.report.figures import costliest, costliest_table, draw_confusion
-from mpcs_torch.report.render import breakable, numeric_columns, to_svg, whole
+from mpcs_torch.report.render import breakable, to_svg, whole
 from mpcs_torch.report.score import score_warnings
-from mpcs_torch.tables import Table
+from mpcs_torch.tables import Table, numeric_columns
 
 CONFUSION = torch.tensor([[50, 4, 1], [3, 40, 0], [0, 2, 30]])
 NAMES = ["red", "yellow", "green"]

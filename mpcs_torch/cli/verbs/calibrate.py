@@ -65,7 +65,9 @@ def fit(
 
 def _refuse_others(reading: ReadOptions, method: str) -> None:
     """If ``method`` calibrates detection scores, refuse options for classifiers; otherwise, those for detectors."""
-    others = {*(OF_CLASSES if method in ("logistic", "pav") else OF_TRIALS)} - {*OF_ALL}
+    is_of_trials = method in ("logistic", "pav")
+    others = {*OF_CLASSES} if is_of_trials else {*OF_TRIALS}
+    others -= {*OF_ALL}
     refused = {name: value for name, value in options.given_options(reading).items() if name in others}
     options.refuse_given(refused, f"is not for --method {method}")
 

@@ -67,7 +67,9 @@ def train(
         table = config_table()
         print_result(table.records(), table)
         return
-    changes = [*([] if resume is None or config is None else [config]), *(overrides or [])]
+    changes = list(overrides or [])
+    if resume is not None and config is not None:  # the first change stands where a config does
+        changes.insert(0, config)
     if (config is None and resume is None) or (resume is not None and not all("=" in change for change in changes)):
         raise typer.BadParameter(
             "give CONFIG, which is a YAML file or a name such as digits (`mpcs train --list` lists them), "
