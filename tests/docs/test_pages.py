@@ -12,10 +12,11 @@ import pytest
 import yaml
 
 import mpcs_torch
+from mpcs_torch import load_concern_range
 from mpcs_torch.cli.app import VERBS
 from mpcs_torch.trainer.config import sections
 from mpcs_torch.trainer.config.parts import MetricConfig, PartConfig, Section
-from tests.docs.pages import PAGES, ROOT, blocks, name_of
+from tests.docs.pages import PAGES, ROOT, Block, blocks, is_of_commands, name_of
 
 DOCS = ROOT / "docs"
 REFERENCE = {path.name: path.read_text() for path in (DOCS / "reference").glob("*.md")}
@@ -178,6 +179,38 @@ def test_every_page_is_two_clicks_from_the_readme() -> None:
     near = links(ROOT / "README.md")
     near |= set().union(*(links(page) for page in near))
     assert [name_of(page) for page in PAGES if page.is_relative_to(DOCS) and page.resolve() not in near] == []
+
+
+NOT_RUN = {
+    "docs/how-to/files-of-others.md": "a refusal, of a run of somebody else",
+    "docs/how-to/frameworks/lightning.md": "tests/integrations/test_lightning.py runs it",
+    "docs/how-to/frameworks/weight-averaging.md": "parts of loops of Lightning and timm",
+    "docs/how-to/score-a-detector.md": "how a file of somebody is read",
+    "docs/how-to/score-a-file.md": "a refusal, of a file that can be read in several ways",
+    "docs/how-to/serve-a-rule.md": "tests/learning/test_onnx.py runs it",
+    "docs/how-to/train-with-a-config.md": "parts of configs, and messages",
+}
+"""Pages with a block that no test of the pages runs, and why."""
+
+
+def is_run(block: Block) -> bool:
+    """Return whether a test runs a block, compares it with what is printed, reads it as costs or includes it."""
+    is_table = block.text.startswith("|")
+    is_concern = block.language == "yaml" and block.text.startswith("classes:")
+    is_compared = block.language in ("python", "text") or is_table or is_concern
+    return is_compared or is_of_commands(block) or block.text.startswith("--8<--")
+
+
+def test_every_block_is_run_or_has_a_reason() -> None:
+    assert {name_of(page) for page in PAGES if not all(map(is_run, blocks(page)))} == set(NOT_RUN)
+
+
+def test_the_costs_on_pages_are_valid(tmp_path: Path) -> None:
+    texts = [block.text for page in PAGES for block in blocks(page) if block.text.startswith("classes:")]
+    assert len(texts) >= 3
+    for text in texts:
+        (tmp_path / "concern.yaml").write_text(text)
+        assert load_concern_range(tmp_path / "concern.yaml").classes == ("red", "yellow", "green")
 
 
 WIDE = {
