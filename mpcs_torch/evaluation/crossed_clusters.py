@@ -10,7 +10,7 @@ of its intervals. The result is at least as wide as the interval by either colum
 from collections.abc import Sequence
 from math import inf, isfinite, sqrt
 
-from mpcs_torch.evaluation.influence import quantile
+from mpcs_torch.evaluation.influence import p_of_interval
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.functional import PairedDifference
 from mpcs_torch.functional.comparison.means import Interval
@@ -39,8 +39,6 @@ def crossed_difference(differences: Sequence[PairedDifference | Reason]) -> Pair
 
     The p-value is at most 0.05 exactly if the interval excludes 0. A single difference is returned as it is.
     """
-    from scipy.special import ndtr  # scipy.stats takes longer to import
-
     first, *others = differences
     if isinstance(first, Reason) or not others:
         return first
@@ -49,9 +47,7 @@ def crossed_difference(differences: Sequence[PairedDifference | Reason]) -> Pair
     if isinstance(others[0], Reason):
         return others[0]
     low, high = _around(change, *ends)
-    half = change - low if change > 0 else high - change
-    p_value = 1.0 if half == inf or not isfinite(change) else 2 * float(ndtr(-quantile(inf) * abs(change) / half))
-    return first._replace(low=low, high=high, p_value=p_value)
+    return first._replace(low=low, high=high, p_value=p_of_interval(change, low, high))
 
 
 def _around(value: float, first: Interval, second: Interval, both: Interval) -> Interval:

@@ -337,7 +337,7 @@ class Detector:
     def compared(self, costs: Sequence[str], *, has_cllr: bool) -> dict[ComparedBy, Influences]:
         """Return the measures for comparing detectors, with the influences here. ``costs`` are keys of ``fixed``."""
         equal, threshold = self._equal_error
-        errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE)
+        errors = self.at(threshold, self._ends[1], equal)._replace(limits=RATE, is_chosen=True)
         measures = {
             ComparedBy(INTERPOLATED.title, is_rate=True, metric=INTERPOLATED.name): errors,
             ComparedBy(AREA.title, lower_is_better=False, metric=AREA.name): self.area,

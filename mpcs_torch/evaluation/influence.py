@@ -179,6 +179,8 @@ class Influences(NamedTuple):
     """The share of ``of_rows`` that the further unit of an interval has, where the worst row is rarely met."""
     bias: float = 0.0
     """The mean value on random halves of the units, minus the value."""
+    is_chosen: bool = False
+    """Whether units are weighted by numbers that were chosen on them, such as a threshold: sign flips are no test."""
 
     def clipped(self, value: float) -> float:
         """Return ``value`` within the limits."""
@@ -489,7 +491,19 @@ def difference(one: Estimate, other: Estimate) -> PairedDifference | Reason:
     low = change + _mean_end(of_units, -most - change / number, units, End(is_upper=False))
     high = change + _mean_end(of_units, most - change / number, units, End(is_upper=True))
     p_value = sign_flip_test(_added(one, other, of_each), units.counts)
+    if one.is_chosen or other.is_chosen:
+        p_value = max(p_value, p_of_interval(change, low, high))
     return PairedDifference(one.value, other.value, change, low, high, p_value)
+
+
+def p_of_interval(change: float, low: float, high: float) -> float:
+    """Return the p-value that is 0.05 where the 95 % interval from ``low`` to ``high`` ends at 0."""
+    from scipy.special import ndtr  # scipy.stats takes longer to import
+
+    half = change - low if change > 0 else high - change
+    if half == inf or not isfinite(change):
+        return 1.0
+    return 2 * float(ndtr(-quantile(inf) * abs(change) / half)) if half > 0 else 1.0
 
 
 def _added(one: Influences, other: Influences, of_each: Tensor) -> Tensor:
