@@ -7,7 +7,6 @@ import ast
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
@@ -31,7 +30,7 @@ from mpcs_torch.integrations.checkpoints import CheckpointCallback, make_selecto
 from mpcs_torch.io.local_paths import PathError, local_path
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule
 from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs
-from mpcs_torch.trainer.config.load_with_suggestions import load_config
+from mpcs_torch.trainer.config.load import load_config
 from mpcs_torch.trainer.config.sections import ConfigError, DataConfig, RunConfig
 from mpcs_torch.trainer.folder import finish_in_folder, run_in_folder, sweep
 from mpcs_torch.trainer.recommended import train_recommended
@@ -44,7 +43,7 @@ PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
 RULE = SelectionRule("mpcs", {"mpcs": "min"})
 WATCH = Watch(Settings("", ["any <= 0.1"]), CONCERN)
-SHORT = toy_config(epochs={"count": 1})
+SHORT = toy_config(epochs={"count": 1}, score={})
 CALIBRATION = SavedCalibration("temperature", TemperatureScaling(), ("good", "bad"), True)
 RECOMMENDED = toy_config(
     epochs={"count": 1, "samples": "validation"},
@@ -59,8 +58,8 @@ class Stop(Exception):
     """The error that stops a training run before it begins."""
 
 
-def stop(config: RunConfig, folder: Path) -> Any:
-    raise Stop(str(folder))
+def stop(config: RunConfig) -> Any:
+    raise Stop
 
 
 def here(name: str) -> Path:
@@ -100,7 +99,7 @@ DOORS: dict[str, Callable[[Any], object]] = {
     "load_config(path)": load_config,
     "load(root) of DataConfig": lambda root: DataConfig(name="mnist").load(root),
     "run_in_folder(folder)": lambda folder: run_in_folder(SHORT, toy_data(), folder),
-    "finish_in_folder(folder)": lambda folder: finish_in_folder(SHORT, toy_data(), folder, lambda *_: nullcontext([])),
+    "finish_in_folder(folder)": lambda folder: finish_in_folder(SHORT, toy_data(), folder),
     "sweep(data_root)": lambda root: list(sweep([toy_config(data={"name": "mnist"})], root, here("runs"))),
     "sweep(out)": lambda out: list(sweep([SHORT], here("data"), out)),
     "train_recommended(folder)": lambda folder: train_recommended(RECOMMENDED, toy_data(), folder, stop),

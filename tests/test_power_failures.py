@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from unittest.mock import patch
 
 import pytest
 import torch
@@ -22,7 +21,6 @@ from mpcs_torch.io import atomic_files as files
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, Recommendation, SelectionRule, checkpoint_files
 from mpcs_torch.monitoring.watch import Watch
 from mpcs_torch.report.monitor import write_monitor_report
-from mpcs_torch.trainer.config import trusted_code
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.recommended import write_choice
 from mpcs_torch.trainer.result import RunResult
@@ -93,13 +91,6 @@ def watch(folder: Path, number: int) -> None:
     write_monitor_report(watched, folder / "monitor.html")
 
 
-def started_run(folder: Path, number: int) -> None:
-    config = _kept_inputs()[0] / f"config{number}.yaml"
-    config.write_text("model: {path: 'own:Net'}")
-    with patch.object(trusted_code, "started_runs", lambda: folder):
-        trusted_code.remember_started(config)
-
-
 WHOLE_FILES: Mapping[str, Write] = {
     "text": lambda folder, number: files.replace_text(folder / "a.txt", f"number {number}"),
     "several files": several_files,
@@ -115,7 +106,6 @@ WHOLE_FILES: Mapping[str, Write] = {
     "result of a run": lambda folder, number: RunResult(number, "why", {}).write(folder),
     "key and list of trials": matrix,
     "state and report of a monitor": watch,
-    "mark of a started run": started_run,
     **{
         line: command(line)
         for line in (

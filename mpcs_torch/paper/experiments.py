@@ -35,12 +35,11 @@ from mpcs_torch.paper.published_values import (
     table_3,
 )
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
+from mpcs_torch.trainer.config.load import load_packaged_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun, inputs_from_logits, value_of
-from mpcs_torch.trainer.prepare import make_metrics
+from mpcs_torch.trainer.loop import Hook, MeasuredEpoch, TrainingRun, inputs_from_logits, value_of
 from mpcs_torch.trainer.result import Record, read_records
 
 
@@ -102,7 +101,7 @@ def finish_run(
     """Train in ``folder``, collect metrics and confusion matrices of all epochs, and optionally time the metrics."""
     epochs, start = list[MeasuredEpoch](), time.perf_counter()
 
-    def keep(epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG001  # a Hook
+    def keep(epoch: MeasuredEpoch, run: TrainingRun) -> None:  # noqa: ARG001  # a Hook
         epochs.append(epoch)
 
     run, _ = run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
@@ -128,20 +127,19 @@ MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
 
 
 @torch.no_grad()
-def measure_costs(run: PreparedRun) -> MetricCosts:
+def measure_costs(run: TrainingRun) -> MetricCosts:
     """Return the median times of the forward pass and of each metric; a warm-up round is not counted.
 
     Metrics are timed without the forward pass, whose noise would hide the differences between metrics.
     """
-    model, evaluator = run.state.model, run.evaluator
-    logits = evaluator.logits(model)
+    logits = run.logits(run.split)
     metrics = {name: _timed(run, logits, name) for name in TIMED}
     passes: list[float] = []
     seconds: dict[str, list[float]] = {name: [] for name in metrics}
     start = time.perf_counter()
     for done in range(1 + MAX_ROUNDS):
         for name, metric in metrics.items():
-            passes.append(timeit(lambda: evaluator.logits(model), number=1))
+            passes.append(timeit(lambda: run.logits(run.split), number=1))
             seconds[name].append(timeit(metric, number=1))
         if done >= MIN_ROUNDS and time.perf_counter() - start > BUDGET_SECONDS:
             break
@@ -149,9 +147,9 @@ def measure_costs(run: PreparedRun) -> MetricCosts:
     return MetricCosts(1000 * median(passes[len(metrics) :]), alone)
 
 
-def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
-    target = run.evaluator.split.labels
-    [(entry, made)] = make_metrics(run.config, run.data, only=[name])
+def _timed(run: TrainingRun, logits: Tensor, name: str) -> Callable[[], float]:
+    target = run.split.labels
+    [(entry, made)] = [metric for metric in run.metrics if metric[0].name == name]
     return lambda: entry.number(value_of(made, inputs_from_logits(logits, {entry.takes})[entry.takes], target))
 
 

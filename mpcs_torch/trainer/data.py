@@ -1,6 +1,6 @@
 """Data sets by name, and their splits for training, validation and test."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from torchvision.datasets import MNIST
 
 from mpcs_torch.errors import DataError, printable, quoted, shown
 from mpcs_torch.io.untrusted_files import read_text
+from mpcs_torch.processes import ALONE, World
 
 
 class Split(NamedTuple):
@@ -53,6 +54,45 @@ class DataSplits:
         validation = None if self.validation is None else self.validation.to(device, dtype)
         train, test = self.train.to(device, dtype), self.test.to(device, dtype)
         return replace(self, train=train, test=test, validation=validation)
+
+
+@dataclass(frozen=True)
+class ShuffledBatches:
+    """The batches of a split in random order; each iteration is a pass over the split in a new order.
+
+    The order is that of ``DataLoader(..., shuffle=True)``, and uses up the same numbers of the global random generator.
+    """
+
+    split: Split
+    batch_size: int
+    world: World = ALONE
+
+    def __len__(self) -> int:
+        return -(-len(self.split.labels) // self.batch_size)
+
+    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
+        yield from self.of(self.draw())
+
+    def draw(self) -> Tensor:
+        """Return a random order of the samples, int64 (N,), which is the same in all processes."""
+        size, device = len(self.split.labels), self.split.labels.device
+        order = torch.empty(size, dtype=torch.int64)
+        if self.world.is_first:  # draw the same numbers as DataLoader and RandomSampler before the first batch
+            _random_seed()  # a DataLoader draws a seed for workers even if it has none
+            order = torch.randperm(size, generator=torch.Generator().manual_seed(_random_seed()))
+        order = order.to(device)
+        self.world.copy_from_first([order])
+        return order
+
+    def of(self, order: Tensor, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield inputs and labels of the batches from number ``start`` on; ``order`` (N,) has the sample indices."""
+        inputs, labels = self.split.inputs, self.split.labels
+        for index in torch.split(order, self.batch_size)[start:]:
+            yield inputs.index_select(0, index), labels.index_select(0, index)
+
+
+def _random_seed() -> int:
+    return int(torch.empty((), dtype=torch.int64).random_())
 
 
 def check_splits(data: DataSplits, source: str) -> None:

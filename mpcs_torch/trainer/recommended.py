@@ -2,7 +2,8 @@
 
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
@@ -23,15 +24,16 @@ from mpcs_torch.learning import DecisionRule, Limit, Recommendation, recommended
 from mpcs_torch.learning.recommended import FULL_MARGIN, MARGIN, PLAIN
 from mpcs_torch.processes import run_in_processes
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_packaged_config
+from mpcs_torch.trainer.config.load import dump_config, load_packaged_config
 from mpcs_torch.trainer.config.sections import RunConfig
-from mpcs_torch.trainer.config.trusted_code import remember_started
 from mpcs_torch.trainer.data import DataSplits
-from mpcs_torch.trainer.folder import CONFIG, HooksOf, finish_in_folder
-from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.result import evaluator_on, open_trained
+from mpcs_torch.trainer.folder import finish_in_folder
+from mpcs_torch.trainer.loop import Hook, TrainingRun
+from mpcs_torch.trainer.result import CONFIG, open_trained
 from mpcs_torch.trainer.resume import check_resumable
 
+HooksOf = Callable[[RunConfig], AbstractContextManager[Sequence[Hook]]]
+"""A function of a config that returns a context with the hooks of the run, such as a progress bar."""
 CHOICE, RULE = "recommended.json", "rule.pt"
 """The names of the files of the chosen model (JSON), and of its fitted decision rule."""
 
@@ -65,15 +67,15 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: str | Path, m
         check_resumable(read_text(path), config)
     folder.mkdir(parents=True, exist_ok=True)
     replace_text(path, dump_config(config))
-    remember_started(path)
     logits = dict[str, list[Tensor]]()
     target = torch.empty(0, dtype=torch.int64)
     for name, runs in recipe_runs(config).items():
         logits[name] = []
         for run in runs:
-            finish_in_folder(run, data, folder / run.name, make_hooks)
+            with make_hooks(run) as hooks:
+                finish_in_folder(run, data, folder / run.name, hooks)
             trained = open_trained(folder / run.name, data)
-            validation = trained.prepared.data.validation
+            validation = trained.run.data.validation
             epoch = trained.result.epoch if config.selector is not None else trained.records[-1]["epoch"]
             assert validation is not None  # validated with the config
             outputs = trained.logits(validation, int(epoch))
@@ -220,10 +222,8 @@ def train_and_decide(seed: int) -> SeedResult:
     usual = load_packaged_config("experiments/demo", [*seeded, *AS_USUAL])
     runs = {name: run for name, [run] in recipe_runs(config).items()}
     for name, run in {USUAL: recipe_runs(usual)[PLAIN][0], **runs}.items():
-        prepared = prepare_run(run, data)
-        model = prepared.start().measured
-        validation[name] = evaluator_on(prepared, data.validation)(model).logits
-        test[name] = evaluator_on(prepared, data.test)(model).logits
+        trained = TrainingRun(run, data).train()
+        validation[name], test[name] = trained.logits(data.validation), trained.logits(data.test)
     target = data.validation.labels
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "E4")  # rare classes without a limit

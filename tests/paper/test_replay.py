@@ -9,10 +9,10 @@ from mpcs_torch.cli import experiments
 from mpcs_torch.cli.experiments import reproduce_one
 from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run, picks
 from mpcs_torch.paper.published_values import RECORD_FILES, Agreement, compare
+from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.data import load_mnist
-from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.loop import TrainingRun
 from mpcs_torch.trainer.result import read_records
-from mpcs_torch.trainer.resume import open_selector
 from tests.cli.test_cli import run
 from tests.conftest import load_oracle
 
@@ -76,13 +76,13 @@ def test_the_command_replays_the_case_study_and_its_picks(
         assert (chosen.errors, chosen.dangerous) == (of_paper["errors"], of_paper["dangerous"])
 
     # The selector of its config leaves the checkpoint of the paper's pick, whose evaluation is the record.
-    prepared = prepare_run(experiment_config("case-study"), load_mnist(data_root))
+    prepared = TrainingRun(experiment_config("case-study"), load_mnist(data_root))
     selector = open_selector(prepared.config, folder)
     assert selector is not None
     assert selector.best is not None
     assert selector.best.number == 133
-    prepared.state.model.load_state_dict(selector.load_best()["model"])
-    values = prepared.evaluator(prepared.state.model).values
+    prepared.model.load_state_dict(selector.load_best()["model"])
+    values = prepared.measure(prepared.split).values
     assert values == pytest.approx({name: selector.best.values[name] for name in values}, rel=1e-6)
     assert {"epoch": 133, **selector.best.values} == read_records(folder / "records.csv")[132]
 

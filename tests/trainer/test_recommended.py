@@ -7,7 +7,7 @@ import pytest
 
 from mpcs_torch.cli.app import VERBS
 from mpcs_torch.learning import DecisionRule
-from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
+from mpcs_torch.trainer.config.load import load_packaged_config
 from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.recommended import CHOICE, RULE, recipe_runs

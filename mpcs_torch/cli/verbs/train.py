@@ -54,8 +54,8 @@ def train(
     --resume RUN resumes a run that was stopped or killed. --resume RUN epochs.count=500 extends a finished run; the
     result is as if it had been started with 500 epochs. Under torchrun, the processes train one model together, and a
     restarted run resumes by itself. The exit status is 3 if the run has diverged. CONFIG may name code by import paths,
-    and this code is run: train only what you trust. If the config.yaml of RUN names code, you must have started RUN, or
-    trust its code.
+    and this code is run: train only what you trust. The code that the config.yaml of RUN names is run only with
+    --trust-code.
 
     Args:
         config: Run config: a YAML file, or a name of `mpcs train --list`.
@@ -77,7 +77,7 @@ def train(
         )
     path = file_or_name("experiments")(str(config)) if resume is None else resume / "config.yaml"
     from mpcs_torch.processes import joined
-    from mpcs_torch.trainer.config.load_with_suggestions import load_config
+    from mpcs_torch.trainer.config.load import load_config
 
     with joined() as world:
         trusts = trust_code or resume is None  # who names a config trusts it
@@ -115,7 +115,7 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
     if settings.recommended is not None:
         _train_recommended(settings, folder, data)
         return
-    with _hooks(settings, folder) if world.is_first else nullcontext(list["Hook"]()) as hooks:
+    with _hooks(settings) if world.is_first else nullcontext(list["Hook"]()) as hooks:
         _, result = run_in_folder(settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world)
     if not world.is_first:
         return
@@ -132,7 +132,7 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
 
 
 @contextmanager
-def _hooks(settings: "RunConfig", folder: Path) -> "Iterator[list[Hook]]":  # noqa: ARG001  # of each run
+def _hooks(settings: "RunConfig") -> "Iterator[list[Hook]]":
     with progress_bar(settings.name, settings.epochs.count) as bar:
         yield [bar]
 

@@ -1,7 +1,6 @@
 """The sections of a run config with their keys, and checks of the metrics that some keys name."""
 
-import inspect
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -156,35 +155,19 @@ class DeviceConfig(Section):
     """Whether PyTorch may use oneDNN kernels on the CPU; the published runs of the LSTM did not."""
 
 
-Need = Literal["value", "direction", "lower_is_better"]
-Follower = tuple[str, str, Need]
-"""A config key that names a column of the records, this column, and the property that the column must have."""
-SUITABLE: Mapping[Need, tuple[str, tuple[Direction | None, ...]]] = {
-    "value": ("", (None, "min", "max")),
-    "direction": (" with a known direction (lower or higher is better)", ("min", "max")),
-    "lower_is_better": (" that are better when lower", ("min",)),
-}
-"""For each property that a column must have, the words for it, and the directions that a column with it can have."""
-
-
-def follower_problems(
-    followers: Collection[Follower], measured: Collection[str], directions: Mapping[str, Direction]
-) -> Iterator[str]:
-    """Yield a message for each of ``followers`` (see `Follower`) that names a test column or an unsuitable column."""
-    for place, column, needs in followers:
-        if column.startswith(TEST):
-            better = shown(column.removeprefix(TEST))
-            yield (
-                f"{place}: {shown(column)} is measured on test data, so a choice by it would look better there than on "
-                "new data. Hold out validation samples (data.validation_fraction), measure epochs on them "
-                f"(epochs.samples: validation), and choose by {better}"
-            )
-            continue
-        which, ways = SUITABLE[needs]
-        suitable = [name for name in measured if directions.get(name) in ways and not name.startswith(TEST)]
-        if column not in suitable:
-            names = ", ".join(suitable[:30]) or "of which there are none"
-            yield f"{place}: must be one of the run's metrics{which}, {names}, but is {quoted(column)}"
+def unsuitable(key: str, column: str, suitable: Collection[str]) -> str | None:
+    """Return the problem of a config whose ``key`` names ``column``, or None if the metric is among the suitable."""
+    if column in suitable:
+        return None
+    if column.startswith(TEST):
+        better = shown(column.removeprefix(TEST))
+        return (
+            f"{key}: {shown(column)} is measured on test data, so a choice by it would look better there than on "
+            "new data. Hold out validation samples (data.validation_fraction), measure epochs on them "
+            f"(epochs.samples: validation), and choose by {better}"
+        )
+    names = ", ".join([*suitable][:30]) or "of which there are none"
+    return f"{key}: must be one of the suitable metrics of the run, {names}, but is {quoted(column)}"
 
 
 class LossConfig(PartConfig):
@@ -201,12 +184,6 @@ class SchedulerConfig(PartConfig):
     key = "scheduler"
     registry = SCHEDULERS
     takes = ("the optimizer", "the number of epochs", "the directions")
-
-    @property
-    def follows_count(self) -> bool:
-        """Whether rates depend on the number of epochs. If not, the second parameter of `maker` begins with ``_``."""
-        parameters = list(inspect.signature(self.maker).parameters)
-        return not (len(parameters) > 1 and parameters[1].startswith("_"))
 
 
 class OptimizerConfig(PartConfig):
@@ -286,14 +263,18 @@ class SelectorConfig(Section):
             raise ValueError(f"min_delta needs patience, and must otherwise be 0, but is {self.min_delta}")
         return self
 
-    def followers(self) -> Iterator[Follower]:
-        """Yield the key, the column and the needed property of each metric by which the selection rule chooses."""
-        yield "selector.by", self.by, "direction"
-        yield from (("selector.within", column, "direction") for column in self.within)
-        if self.ties not in ("first", "last"):
-            yield "selector.ties", self.ties, "direction"
-        for name, bounds in (("at_most", self.at_most), ("at_least", self.at_least)):
-            yield from ((f"selector.{name}", column, "value") for column in bounds)
+    def problems(self, measured: Collection[str], directions: Mapping[str, Direction]) -> list[str]:
+        """Return what is wrong with the metrics by which the selection rule chooses; `rule` needs their directions."""
+        ties = [] if self.ties in ("first", "last") else [self.ties]
+        checks = [
+            ("by", self.by, directions),
+            *(("within", column, directions) for column in self.within),
+            *(("ties", column, directions) for column in ties),
+            *(("at_most", column, measured) for column in self.at_most),
+            *(("at_least", column, measured) for column in self.at_least),
+        ]
+        found = [unsuitable(f"selector.{key}", column, suitable) for key, column, suitable in checks]
+        return [problem for problem in found if problem is not None]
 
     def rule(self, directions: Mapping[str, Direction]) -> SelectionRule:
         """Make the selection rule; ``directions`` says if a metric is better when lower ("min") or higher ("max")."""
@@ -349,7 +330,8 @@ class RunConfig(Section):
             return "recommended"
         if self.training.margin_ramp is not None:
             return "training.margin_ramp"
-        return "scheduler" if self.scheduler is not None and self.scheduler.follows_count else None
+        is_free = self.scheduler is None or self.scheduler.name in ("plateau", "mpcs_lr")
+        return None if is_free else "scheduler"
 
     @field_validator("metrics", mode="after")
     @classmethod
@@ -361,19 +343,19 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _columns_exist(self) -> Self:
-        measured = [metric.name for metric in self.metrics]
-        followers = [] if self.selector is None else list(self.selector.followers())
+        measured, directions = [metric.name for metric in self.metrics], self.directions
+        lower_is_better = [name for name, direction in directions.items() if direction == "min"]
+        problems: list[str | None] = []
+        if self.selector is not None:
+            problems += self.selector.problems(measured, directions)
         if self.training.loss_scale is not None:
-            followers.append(("training.loss_scale", self.training.loss_scale, "lower_is_better"))
+            problems.append(unsuitable("training.loss_scale", self.training.loss_scale, lower_is_better))
         if self.scheduler is not None and isinstance(score := (self.scheduler.model_extra or {}).get("score"), str):
-            needs: Need = "lower_is_better" if self.scheduler.name == "mpcs_lr" else "direction"
-            followers.append(("scheduler.score", score, needs))
-        problems = list(follower_problems(followers, measured, self.directions))
-        if unknown := [name for name in self.epochs.test if name not in measured]:
-            names = ", ".join(measured[:30])
-            problems.append(f"epochs.test: must name metrics of the run, {names}, but has {quoted(unknown)}")
+            suitable = lower_is_better if self.scheduler.name == "mpcs_lr" else directions
+            problems.append(unsuitable("scheduler.score", score, suitable))
+        problems += [unsuitable("epochs.test", name, measured) for name in self.epochs.test]
         if self.recommended is not None and self.epochs.samples != "validation":
             problems.append("recommended: must have validation samples to choose by: set epochs.samples: validation")
-        if problems:
-            raise ValueError("\n".join(problems))
+        if found := [problem for problem in problems if problem is not None]:
+            raise ValueError("; ".join(found))
         return self
