@@ -1,34 +1,22 @@
-"""Train as the recommended recipe says, choose a loss, and show what each step changes (``mpcs demo``)."""
+"""Train by the recommended recipe: models with each of its losses, of which validation samples choose one."""
 
 import json
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean
-from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
-from mpcs_torch.calibration import CalibrationWarning
-from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.functional import RiskCoverage, confusion_matrix, jackknife_interval, risk_coverage_curve
-from mpcs_torch.functional.concern.dangerous import DangerousErrors
-from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.io.atomic_files import replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import read_text
-from mpcs_torch.learning import DecisionRule, Limit, Recommendation, recommended
+from mpcs_torch.learning import Limit, Recommendation, recommended
 from mpcs_torch.learning.recommended import FULL_MARGIN, MARGIN, PLAIN
-from mpcs_torch.processes import run_in_processes
-from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config.load import dump_config, load_packaged_config
+from mpcs_torch.trainer.config.load import dump_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import finish_in_folder
-from mpcs_torch.trainer.loop import Hook, TrainingRun
+from mpcs_torch.trainer.loop import Hook
 from mpcs_torch.trainer.result import CONFIG, open_trained
 from mpcs_torch.trainer.resume import check_resumable
 
@@ -42,15 +30,15 @@ def recipe_runs(config: RunConfig) -> dict[str, list[RunConfig]]:
     """Return the configs of the runs of each loss of the recommended recipe, which differ in the name and the seed."""
     assert config.recommended is not None
     smoothing, members = config.recommended.label_smoothing, range(config.recommended.members)
+    plain = {**config.model_dump(), "recommended": None}
+    if config.selector is None:
+        plain["selector"] = {"by": next(iter(config.directions)), "keep_last": True}
     runs = dict[str, list[RunConfig]]()
-    for name, margin in ((PLAIN, 0.0), (MARGIN, FULL_MARGIN)):
-        loss = {"name": "recommended", "margin": margin, "label_smoothing": smoothing}
-        training = {**config.training.model_dump(), "margin_ramp": [0.1, 0.6] if margin else None}
-        changes = {"recommended": None, "loss": loss, "training": training}
-        if config.selector is None:
-            changes["selector"] = {"by": next(iter(config.directions)), "keep_last": True}
-        of_member = [{"name": f"{name}-{member + 1}", "seed": config.seed + member} for member in members]
-        runs[name] = [RunConfig.model_validate({**config.model_dump(), **changes, **each}) for each in of_member]
+    for name, margin, ramp in ((PLAIN, 0.0, None), (MARGIN, FULL_MARGIN, [0.1, 0.6])):
+        plain["loss"] = {"name": "recommended", "margin": margin, "label_smoothing": smoothing}
+        plain["training"]["margin_ramp"] = ramp
+        changes = [{"name": f"{name}-{member + 1}", "seed": config.seed + member} for member in members]
+        runs[name] = [RunConfig.model_validate({**plain, **of_member}) for of_member in changes]
     return runs
 
 
@@ -62,27 +50,24 @@ def train_recommended(config: RunConfig, data: DataSplits, folder: str | Path, m
     concern = config.score.concern.spec(data.class_names)
     refer = [Limit.parse(limit) for limit in settings.refer]
     recipe = recommended(concern, settings.members, max_accuracy_loss=settings.max_accuracy_loss, refer=refer)
-    path = folder / CONFIG
-    if path.exists():
-        check_resumable(read_text(path), config)
+    if (folder / CONFIG).exists():
+        check_resumable(read_text(folder / CONFIG), config)
     folder.mkdir(parents=True, exist_ok=True)
-    replace_text(path, dump_config(config))
+    replace_text(folder / CONFIG, dump_config(config))
     logits = dict[str, list[Tensor]]()
-    target = torch.empty(0, dtype=torch.int64)
     for name, runs in recipe_runs(config).items():
         logits[name] = []
         for run in runs:
             with make_hooks(run) as hooks:
                 finish_in_folder(run, data, folder / run.name, hooks)
             trained = open_trained(folder / run.name, data)
+            epoch = trained.result.epoch if config.selector is not None else int(trained.records[-1]["epoch"])
             validation = trained.run.data.validation
-            epoch = trained.result.epoch if config.selector is not None else trained.records[-1]["epoch"]
-            assert validation is not None  # validated with the config
-            outputs = trained.logits(validation, int(epoch))
-            assert outputs is not None
+            assert validation is not None  # epochs are measured on it
+            outputs = trained.logits(validation, epoch)
+            assert outputs is not None  # the selector keeps this checkpoint
             logits[name].append(outputs)
-            target = validation.labels.cpu()
-    choice = recipe.choose(logits, target)
+    choice = recipe.choose(logits, validation.labels.cpu())
     write_choice(choice, folder)
     return choice
 
@@ -98,157 +83,3 @@ def write_choice(choice: Recommendation, folder: Path) -> None:
         "effects": [effect._asdict() for effect in choice.effects],
     }
     replace_text(folder / CHOICE, json.dumps(plain, indent=2) + "\n")
-
-
-SEEDS = range(20)
-LIMIT = Limit(0.01, confidence=0.9)
-"""The limit on dangerous errors if samples may be referred to a person."""
-MAX_ACCURACY_LOSS = 0.0005
-"""The largest loss of validation accuracy by decisions by cost."""
-USUAL, FAIR, BY_COST, RECOMMENDED, REFERRING = WAYS = (
-    "cross entropy as usual",
-    "+ noise, more steps, label smoothing",
-    "+ decided by cost",
-    "+ a margin, if validation samples choose it",
-    "+ referrals",
-)
-"""The ways to train and to decide. Each adds something to the one before."""
-AS_USUAL = ("training.noise=0", "epochs.every=1", "recommended.label_smoothing=0")
-"""The changes of the demonstration's config for `USUAL`."""
-
-
-class Tally(NamedTuple):
-    """Counts for one seed: dangerous errors, all errors, decided (not referred) samples, and all test samples."""
-
-    dangerous: int
-    errors: int
-    decided: int
-    samples: int
-
-
-class SeedResult(NamedTuple):
-    """The test results of one seed."""
-
-    target: Tensor
-    """The true classes, int64 (N,)."""
-    decisions: dict[str, Tensor]
-    """The decisions, int64 (N,), by the way to train and to decide; -1 is a referral."""
-    risks: dict[str, tuple[Tensor, Tensor]]
-    """The decisions without referral, (N,), and their estimated risks, (N,), for `FAIR` and `RECOMMENDED`."""
-
-
-class Effect(NamedTuple):
-    """A difference or relative change of counts (means over seeds), with the ends of its 95 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Demonstration:
-    """The test results of each way to train and to decide, for each seed."""
-
-    concern: ConcernSpec
-    seeds: list[SeedResult] = field(default_factory=list)
-
-    def tallies(self, way: str) -> list[Tally]:
-        """Return the counts of test samples for each seed; ``way`` is a key of `SeedResult.decisions`."""
-        measure = DangerousErrors(len(self.concern.classes), concern=self.concern.dangerous_pairs())
-        rows = [measure.rows(seed.decisions[way], seed.target) for seed in self.seeds]
-        return [Tally(*map(int, measure.named(measure.sums(each)))) for each in rows]
-
-    def mean(self, way: str, count: str, per: str | None = None) -> float:
-        """Return the mean over seeds of the `Tally` field ``count``, or with ``per``, of ``count`` / ``per``."""
-        ratios = [getattr(t, count) / (1 if per is None else getattr(t, per)) for t in self.tallies(way)]
-        return fmean(ratios)
-
-    def cut(self, way: str, before: str) -> Effect:
-        """Return the share of the dangerous errors of ``before`` that ``way`` avoids, with a jackknife interval."""
-        return self._effect(lambda ours, theirs: 1 - ours / theirs, "dangerous", way, before)
-
-    def points(self, way: str, before: str) -> Effect:
-        """Return the difference of the accuracies of ``way`` and ``before``, in points; both decide every sample."""
-        samples = self.tallies(way)[0].samples
-        return self._effect(lambda ours, theirs: 100 * (theirs - ours) / samples, "errors", way, before)
-
-    def _effect(self, compare: Callable[[Tensor, Tensor], Tensor], count: str, way: str, before: str) -> Effect:
-        counts = [[getattr(tally, count) for tally in self.tallies(each)] for each in (way, before)]
-        by_seed = torch.tensor(counts, dtype=torch.float64)
-        _, low, high = jackknife_interval(
-            lambda kept: compare(*by_seed[:, kept].mean(dim=1)), torch.arange(len(self.seeds))
-        )
-        return Effect(*(float(value) for value in (compare(*by_seed.mean(dim=1)), low, high)))
-
-    def confusion(self, way: str) -> Tensor:
-        """Return the confusion matrix of ``way``, summed over seeds, int64 (C, C); rows are true classes."""
-        target = torch.cat([seed.target for seed in self.seeds])
-        decisions = torch.cat([seed.decisions[way] for seed in self.seeds])
-        return confusion_matrix(decisions, target, num_classes=len(self.concern.classes)).long()
-
-    def curve(self, way: str) -> RiskCoverage:
-        """Return the risk-coverage curve of dangerous errors for ``way`` and the samples of all seeds."""
-        decisions, risks = (torch.cat(parts) for parts in zip(*(seed.risks[way] for seed in self.seeds), strict=True))
-        target = torch.cat([seed.target for seed in self.seeds])
-        return risk_coverage_curve(risks, self.concern.dangerous_pairs()[target, decisions])
-
-    def table(self) -> Table:
-        """Return a table of means over seeds, with a row for each way to train and to decide."""
-        header = ["", "decided", "errors", "dangerous errors", "fewer than in the row before"]
-        rows, before = [], None
-        for way in self.seeds[0].decisions:
-            fewer = ""
-            if before is not None:
-                cut = self.cut(way, before)
-                fewer = f"{100 * cut.value:.0f} % [{100 * cut.low:.0f}, {100 * cut.high:.0f}]"
-            counts = [f"{self.mean(way, count):.1f}" for count in ("errors", "dangerous")]
-            rows.append([way, f"{100 * self.mean(way, 'decided', 'samples'):.1f} %", *counts, fewer])
-            before = way
-        return Table(header, rows)
-
-
-def demo_concern() -> ConcernSpec:
-    """Return the costs of errors in the demonstration."""
-    return load_packaged_config("experiments/demo").score.concern.spec([str(digit) for digit in range(10)])
-
-
-def train_and_decide(seed: int) -> SeedResult:
-    """Train as usual and with both losses of the recipe, choose by validation samples, and decide test samples."""
-    seeded = [f"{key}={seed}" for key in ("seed", "data.split_seed", "data.validation_seed")]
-    config, concern = load_packaged_config("experiments/demo", seeded), demo_concern()
-    data = config.data.load(Path())
-    assert data.validation is not None  # set in the config
-    validation, test = dict[str, Tensor](), dict[str, Tensor]()
-    usual = load_packaged_config("experiments/demo", [*seeded, *AS_USUAL])
-    runs = {name: run for name, [run] in recipe_runs(config).items()}
-    for name, run in {USUAL: recipe_runs(usual)[PLAIN][0], **runs}.items():
-        trained = TrainingRun(run, data).train()
-        validation[name], test[name] = trained.logits(data.validation), trained.logits(data.test)
-    target = data.validation.labels
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "E4")  # rare classes without a limit
-        warnings.simplefilter("ignore", CalibrationWarning)  # of few samples, all may be right
-        recipe = recommended(concern, max_accuracy_loss=MAX_ACCURACY_LOSS)
-        by_cost = recipe.choose({PLAIN: validation[PLAIN]}, target)
-        fair = {name: validation[name] for name in runs}
-        choice = recipe.choose(fair, target)
-        referring = recommended(concern, max_accuracy_loss=MAX_ACCURACY_LOSS, refer=LIMIT).choose(fair, target)
-        limited = DecisionRule(concern, LIMIT).fit(validation[PLAIN], target)
-    decisions = {
-        USUAL: highest_class(test[USUAL])[1],
-        FAIR: highest_class(test[PLAIN])[1],
-        BY_COST: by_cost.rule(test[PLAIN]),
-        RECOMMENDED: choice.rule(test[choice.name]),
-        REFERRING: referring.rule(test[referring.name]),
-    }
-    assessed = {FAIR: limited.assess(test[PLAIN]), RECOMMENDED: referring.rule.assess(test[referring.name])}
-    return SeedResult(data.test.labels, decisions, {way: (each.best, each.risk) for way, each in assessed.items()})
-
-
-def demonstrate(advance: Callable[[], None]) -> Demonstration:
-    """Return the test results of 20 seeds, trained in parallel; call ``advance`` after each seed."""
-    results = {}
-    for seed, result in run_in_processes(train_and_decide, SEEDS):
-        results[seed] = result
-        advance()
-    return Demonstration(demo_concern(), [results[seed] for seed in sorted(results)])

@@ -218,7 +218,7 @@ def test_metrics_lists_the_register(capsys: pytest.CaptureFixture[str]) -> None:
 def test_demo_compares_the_recommended_recipe_with_a_plain_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mpcs_torch.trainer.recommended.SEEDS", range(2))
+    monkeypatch.setattr("mpcs_torch.report.demonstration.SEEDS", range(2))
     assert run("demo", "--out", tmp_path) == 0
     printed = capsys.readouterr().out
     assert re.search(r"\| cross entropy as usual +\| 100\.0 % ", printed)

@@ -1,6 +1,7 @@
 """The reference loop beside a loop in plain PyTorch, scikit-learn and plain Python."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from mpcs_torch.trainer.config.parts import PartError
 from mpcs_torch.trainer.config.sections import ConfigError
+from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
+from mpcs_torch.trainer.result import open_trained
 from tests.oracles import algorithm_1
 from tests.trainer.toy import toy_config, toy_data
 
@@ -146,6 +149,18 @@ def test_evaluation_sets_the_mode_and_gives_it_back(mode: str, zeros: bool) -> N
     prepared.measure(prepared.split)
     assert seen == [zeros]
     assert prepared.model.training
+
+
+def test_a_finished_run_predicts_in_the_mode_in_which_its_result_was_measured(tmp_path: Path) -> None:
+    model = {"path": "tests.trainer.test_loop:Dropping", "p": 0.9}
+    config = toy_config(model=model, epochs={"count": 2}, selector={"by": "mpcs"})
+    run_in_folder(config, toy_data(), tmp_path)
+    trained = open_trained(tmp_path, toy_data())
+    logits = trained.logits(trained.test, trained.result.epoch)
+    assert logits is not None
+    accuracy = sklearn_metrics.accuracy_score(trained.test.labels, logits.argmax(dim=1))
+    assert accuracy == pytest.approx(trained.result.values["test"]["accuracy"])
+    assert (logits != 0).all(), "nothing is dropped"
 
 
 def test_k_is_five_or_the_number_of_classes() -> None:
