@@ -1,10 +1,10 @@
 """Data sets by name, and their splits for training, validation and test."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeGuard
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -56,39 +56,18 @@ class DataSplits:
         return replace(self, train=train, test=test, validation=validation)
 
 
-@dataclass(frozen=True)
-class ShuffledBatches:
-    """The batches of a split in random order; each iteration is a pass over the split in a new order.
+def shuffled(split: Split, world: World = ALONE) -> Tensor:
+    """Return a random order of the samples, int64 (N,), which is the same in all processes.
 
     The order is that of ``DataLoader(..., shuffle=True)``, and uses up the same numbers of the global random generator.
     """
-
-    split: Split
-    batch_size: int
-    world: World = ALONE
-
-    def __len__(self) -> int:
-        return -(-len(self.split.labels) // self.batch_size)
-
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        yield from self.of(self.draw())
-
-    def draw(self) -> Tensor:
-        """Return a random order of the samples, int64 (N,), which is the same in all processes."""
-        size, device = len(self.split.labels), self.split.labels.device
-        order = torch.empty(size, dtype=torch.int64)
-        if self.world.is_first:  # draw the same numbers as DataLoader and RandomSampler before the first batch
-            _random_seed()  # a DataLoader draws a seed for workers even if it has none
-            order = torch.randperm(size, generator=torch.Generator().manual_seed(_random_seed()))
-        order = order.to(device)
-        self.world.copy_from_first([order])
-        return order
-
-    def of(self, order: Tensor, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield inputs and labels of the batches from number ``start`` on; ``order`` (N,) has the sample indices."""
-        inputs, labels = self.split.inputs, self.split.labels
-        for index in torch.split(order, self.batch_size)[start:]:
-            yield inputs.index_select(0, index), labels.index_select(0, index)
+    order = torch.empty(len(split.labels), dtype=torch.int64)
+    if world.is_first:  # draw the same numbers as DataLoader and RandomSampler before the first batch
+        _random_seed()  # a DataLoader draws a seed for workers even if it has none
+        order = torch.randperm(len(order), generator=torch.Generator().manual_seed(_random_seed()))
+    order = order.to(split.labels.device)
+    world.copy_from_first([order])
+    return order
 
 
 def _random_seed() -> int:
@@ -97,29 +76,31 @@ def _random_seed() -> int:
 
 def check_splits(data: DataSplits, source: str) -> None:
     """Check the shapes and values of all splits; raise a `DataError` that names ``source`` and the invalid array."""
-    classes = len(data.class_names)
-    for name, split in (("train", data.train), ("test", data.test), ("validation", data.validation)):
-        if split is None and name == "validation":
-            continue
+    splits = {"train": data.train, "test": data.test}
+    if data.validation is not None:
+        splits["validation"] = data.validation
+    for name, split in splits.items():
         if not isinstance(split, Split):
             raise DataError(f"{source}: {name} must be a Split, but is {type(split).__name__}")
         inputs, labels, groups = split
-        ends = (int(labels.min()), int(labels.max())) if _is_column(labels) and labels.numel() else (-1, -1)
-        if not 0 <= ends[0] <= ends[1] < classes:
-            array, rule = "labels", f"int64 (N,) from 0 to {classes - 1}"
-        elif not isinstance(inputs, Tensor) or inputs.shape[:1] != labels.shape:
-            array, rule = "inputs", f"(N, ...) with N = {len(labels)}, as labels"
-        elif groups is not None and not (_is_column(groups) and groups.shape == labels.shape):
-            array, rule = "groups", f"int64 (N,) with N = {len(labels)}, as labels"
-        else:
-            continue
-        values = getattr(split, array)
+        rows = labels.shape if _is_column(labels) and len(labels) else None
+        _require_array(f"{source}: {name}.labels", labels, rows is not None, "int64 (N,) with N > 0")
+        last, low, high = len(data.class_names) - 1, int(labels.min()), int(labels.max())
+        if not 0 <= low <= high <= last:
+            raise DataError(f"{source}: {name}.labels must be from 0 to {last}, but are from {low} to {high}")
+        same_rows = isinstance(inputs, Tensor) and inputs.shape[:1] == rows
+        _require_array(f"{source}: {name}.inputs", inputs, same_rows, f"(N, ...) with N = {len(labels)}, as labels")
+        of_rows = groups is None or (_is_column(groups) and groups.shape == rows)
+        _require_array(f"{source}: {name}.groups", groups, of_rows, f"int64 (N,) with N = {len(labels)}, as labels")
+
+
+def _require_array(name: str, values: object, is_valid: bool, rule: str) -> None:
+    if not is_valid:
         seen = f"{values.dtype} {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
-        between = f" from {ends[0]} to {ends[1]}" if array == "labels" and _is_column(values) and len(values) else ""
-        raise DataError(f"{source}: {name}.{array} must be {rule}, but is {seen}{between}")
+        raise DataError(f"{name} must be {rule}, but is {seen}")
 
 
-def _is_column(values: object) -> TypeGuard[Tensor]:
+def _is_column(values: object) -> bool:
     return isinstance(values, Tensor) and values.dtype == torch.int64 and values.ndim == 1
 
 
@@ -183,7 +164,6 @@ def load_scikit_learn(
 
 load_iris = partial(load_scikit_learn, datasets.load_iris, (4,))
 load_digits = partial(load_scikit_learn, datasets.load_digits, (1, 8, 8))
-load_wine = partial(load_scikit_learn, datasets.load_wine, (13,))
 
 
 def load_breast_cancer(
@@ -295,7 +275,6 @@ DATASETS: dict[str, Callable[..., DataSplits]] = {
     "iris": load_iris,
     "digits": load_digits,
     "breast_cancer": load_breast_cancer,
-    "wine": load_wine,
     "mnist": load_mnist,
     "ucr": load_ucr,
     "add": load_add,

@@ -4,7 +4,6 @@ Read `TrainingRun` from top to bottom: it makes the parts that the config names,
 measures a split, and saves and restores its state.
 """
 
-import itertools
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -28,7 +27,7 @@ from mpcs_torch.metrics.register import MetricEntry, Takes
 from mpcs_torch.processes import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.parts import TEST, PartError, error_of_parts
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
-from mpcs_torch.trainer.data import DataSplits, ShuffledBatches, Split
+from mpcs_torch.trainer.data import DataSplits, Split, shuffled
 
 
 @dataclass(frozen=True)
@@ -99,8 +98,7 @@ class TrainingRun:
         training, concern = config.training, config.score.concern.spec(data.class_names)
         device, is_double = _device(config), config.device.precision == "64-true"
         self.data = data = data.to(device, torch.float64 if is_double else torch.float32)
-        batch_size = len(data.train.labels) if training.batch_size == "all" else training.batch_size
-        self.batches = ShuffledBatches(data.train, batch_size, world)
+        self.batch_size = len(data.train.labels) if training.batch_size == "all" else training.batch_size
 
         # To reproduce published runs, keep the order of all uses of the random generator below.
         torch.manual_seed(config.seed)
@@ -112,7 +110,7 @@ class TrainingRun:
             self.average = AveragedModel(self.model, avg_fn=average_by, use_buffers=True)
         self.engine = world.engine(self.model)
         self.optimizer = training.optimizer.make(self.model.parameters(), training.learning_rate)
-        self.split, self.batch_size = self._measured_split()
+        self.split, self.at_once = self._measured_split()
         self.metrics = make_metrics(config, data)
         self.loss = config.loss.make(concern)
         if isinstance(self.loss, nn.Module):
@@ -130,13 +128,12 @@ class TrainingRun:
         epochs, data = self.config.epochs, self.data
         drawn = data.train
         if epochs.batches is not None:  # uses the random generator, so do it even if validation samples are measured
-            inputs, labels = zip(*itertools.islice(self.batches, epochs.batches), strict=True)
-            drawn = Split(torch.cat(inputs), torch.cat(labels))
+            drawn = drawn.at(shuffled(drawn, self.world)[: epochs.batches * self.batch_size])
         split = drawn if epochs.samples == "train" else data.validation
         if split is None:
             reason = f"{self.config.data} has no validation split: set data.validation_fraction, such as 0.2"
             raise ConfigError(f"{self.config.name}: epochs.samples: {reason}")
-        return split, len(split.labels) if epochs.batches is None else self.batches.batch_size
+        return split, len(split.labels) if epochs.batches is None else self.batch_size
 
     @property
     def measured(self) -> nn.Module:
@@ -159,14 +156,15 @@ class TrainingRun:
         when = self.config.epochs.when
         while not self.is_over:
             if self.order is None:
-                self.order, self.taken = self.batches.draw(), 0
-            for inputs, labels in self.batches.of(self.order, self.taken):
-                ends_epoch = self._ends_epoch(self.taken)
+                self.order, self.taken = shuffled(self.data.train, self.world), 0
+            batches = torch.split(self.order, self.batch_size)
+            for samples in batches[self.taken :]:
+                ends_epoch = self._ends_epoch(self.taken, len(batches))
                 self.taken += 1
                 if ends_epoch and when == "before":
                     self._take_epoch(hooks)
                 with self.running():
-                    self.train_step(inputs, labels)
+                    self.train_step(self.data.train.at(samples))
                 if ends_epoch and when == "after":
                     self._take_epoch(hooks)
                 if self.is_over:
@@ -175,20 +173,21 @@ class TrainingRun:
             self.order = None
         return self
 
-    def _ends_epoch(self, step: int) -> bool:
-        """Return whether an epoch ends at ``step``, the number of a batch in its pass, counted from 0."""
-        epochs, batches = self.config.epochs, len(self.batches)
+    def _ends_epoch(self, step: int, batches: int) -> bool:
+        """Return whether an epoch ends at ``step``, the number of one of the ``batches`` of a pass, counted from 0."""
+        epochs = self.config.epochs
         if epochs.unit == "step":
             return step % epochs.every == 0
         return step + 1 == batches and (self.steps + 1) % (epochs.every * batches) == 0
 
-    def train_step(self, inputs: Tensor, target: Tensor) -> None:
-        """Take a step of the optimizer on ``inputs`` (N, ...) and labels ``target`` (N,).
+    def train_step(self, batch: Split) -> None:
+        """Take a step of the optimizer on the samples ``batch``.
 
         Each process computes the logits of its share of the rows, and the loss of all rows, times its scale.
         """
         self.optimizer.zero_grad()
-        inputs = inputs[self.world.rows(len(target))]
+        target = batch.labels
+        inputs = batch.inputs[self.world.rows(len(target))]
         if self.noise:
             inputs = inputs + self.noise * torch.randn_like(inputs)
         logits = self.world.gather_rows(self._forward_pass(self.engine, inputs), len(target))
@@ -253,7 +252,7 @@ class TrainingRun:
         mode_before = model.training
         model.train(self.config.epochs.mode == "train")
         share = split.inputs[self.world.rows(len(split.labels))]
-        parts = torch.split(share, batch_size or min(len(split.labels), self.batch_size))
+        parts = torch.split(share, batch_size or min(len(split.labels), self.at_once))
         logits = torch.cat([self._forward_pass(model, inputs) for inputs in parts])
         model.train(mode_before)
         return logits

@@ -86,8 +86,8 @@ def _print_steps(batch_size: int) -> None:
     data = DataSplits(split, split, tuple(map(str, range(10))))
     with joined() as world:
         run = TrainingRun(config, data, world)
-        batch = run.data.train.inputs[:batch_size], run.data.train.labels[:batch_size]
-        inputs, target = (part[world.rows(batch_size)].clone() for part in batch)
+        batch = run.data.train.at(torch.arange(batch_size))
+        inputs, target = (part[world.rows(batch_size)].clone() for part in (batch.inputs, batch.labels))
         net: nn.Module = MNISTCNN((1, 28, 28), 10)
         engine = net if world.size == 1 else DistributedDataParallel(net)
         optimizer = SGD(net.parameters(), lr=0.01)
@@ -105,7 +105,7 @@ def _print_steps(batch_size: int) -> None:
             return _seconds(lambda: [step() for _ in range(STEPS)]) / STEPS
 
         with run.running():
-            times = [(several(lambda: run.train_step(*batch)), several(bare)) for _ in range(ROUNDS)]
+            times = [(several(lambda: run.train_step(batch)), several(bare)) for _ in range(ROUNDS)]
         if world.is_first:
             print(*(median(column) for column in zip(*times[1:], strict=True)))
 

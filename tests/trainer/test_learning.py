@@ -85,7 +85,7 @@ def test_a_scaled_loss_moves_the_gradient_by_the_latest_score() -> None:
     inputs, labels = toy_data().train.inputs, toy_data().train.labels
     weights = list(run.model.parameters())
     plain = torch.autograd.grad(cross_entropy(run.model(inputs), labels), weights)
-    run.train_step(inputs, labels)
+    run.train_step(toy_data().train)
     assert all(torch.allclose(0.25 * g, w.grad) for g, w in zip(plain, weights, strict=True) if w.grad is not None)
 
 
