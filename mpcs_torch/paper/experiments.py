@@ -6,7 +6,7 @@ from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from statistics import median
 from timeit import timeit
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -172,25 +172,6 @@ def _runs_table(finished: Mapping[str, FinishedRun]) -> Table:
     return Table(["run", "model and data", "seconds", "epochs equal to the record, from the first"], rows)
 
 
-class Pick(NamedTuple):
-    """An epoch, and the metrics that rank this epoch first."""
-
-    metrics: tuple[str, ...]
-    record: Record
-    confusion: Tensor
-    """The confusion matrix on the training set, int64 (C, C); rows are true classes."""
-
-    @property
-    def errors(self) -> int:
-        """The number of misclassified training samples."""
-        return int(self.confusion.sum() - self.confusion.trace())
-
-    @property
-    def dangerous(self) -> int:
-        """The number of dangerous errors on training samples."""
-        return int(self.record["dangerous"])
-
-
 def pick(records: Sequence[Record], column: str) -> int:
     """Return the number of the first epoch with the best value of the metric ``column``; NaN is ignored."""
     rule = SelectionRule(column, {column: METRICS[column].direction or "min"})
@@ -199,47 +180,45 @@ def pick(records: Sequence[Record], column: str) -> int:
     return ranking[0].number
 
 
-def picks(run: FinishedRun) -> list[Pick]:
-    """Return each epoch that some metric ranks first; the epoch that MPCS ranks first comes last."""
+def _errors(confusion: Tensor) -> int:
+    return int(confusion.sum() - confusion.trace())
+
+
+def picks_table(run: FinishedRun) -> Table:
+    """Return a table of the epochs that metrics rank first: their metrics on the training set, and test accuracy."""
     metrics_by_epoch: dict[int, list[str]] = {}
     for metric in (*BENCHMARKS, "mpcs"):
         metrics_by_epoch.setdefault(pick(run.records, metric), []).append(metric)
-    epochs = sorted(metrics_by_epoch, key=lambda epoch: ("mpcs" in metrics_by_epoch[epoch], epoch))
-    return [Pick(tuple(metrics_by_epoch[epoch]), run.records[epoch - 1], run.confusions[epoch - 1]) for epoch in epochs]
-
-
-def picks_table(chosen: Sequence[Pick]) -> Table:
-    """Return a table of ``chosen`` epochs: metrics on the training set, and test accuracy."""
-    header = ["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
     rows = []
-    for one in chosen:
-        train, test = (f"{100 * one.record[column]:.2f} %" for column in ("accuracy", "test_accuracy"))
-        counts = [str(one.errors), str(one.dangerous)]
-        rows.append(
-            [", ".join(one.metrics), f"{one.record['epoch']:.0f}", train, *counts, f"{one.record['mpcs']:.4f}", test]
-        )
-    return Table(header, rows)
+    for epoch, metrics in metrics_by_epoch.items():
+        record, errors = run.records[epoch - 1], _errors(run.confusions[epoch - 1])
+        train, test = (f"{100 * record[column]:.2f} %" for column in ("accuracy", "test_accuracy"))
+        counts = [str(errors), f"{record['dangerous']:.0f}"]
+        rows.append([", ".join(metrics), str(epoch), train, *counts, f"{record['mpcs']:.4f}", test])
+    return Table(["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"], rows)
 
 
-def figure_5_comparison(run: FinishedRun, render_table: Callable[[Table], str] = Table.markdown) -> str:
-    """Return a text that compares ``run`` with Fig. 5 of the paper: picked epochs, confusion matrices and errors."""
-    picked = {metric: pick(run.records, metric) for metric in CASE_STUDY_PICKS}
-    lines = [f"{metric} picks epoch {picked[metric]} (paper: {epoch})" for metric, epoch in CASE_STUDY_PICKS.items()]
+def figure_5_comparison(run: FinishedRun) -> list[Table | str]:
+    """Return sentences and tables that compare ``run`` with Fig. 5 of the paper: picks, confusion matrices, errors."""
+    parts: list[Table | str] = [
+        f"{metric} picks epoch {pick(run.records, metric)} (paper: {epoch})"
+        for metric, epoch in CASE_STUDY_PICKS.items()
+    ]
     for epoch, printed in FIGURE_5.items():
         if epoch > len(run.records):
             continue
-        ours = Pick((), run.records[epoch - 1], run.confusions[epoch - 1])
-        names, matrix = run.concern.classes, ours.confusion.t().tolist()
-        rows = [[name, *map(str, row)] for name, row in zip(names, matrix, strict=True)]
-        equal = sum(a == b for row, other in zip(matrix, printed, strict=True) for a, b in zip(row, other, strict=True))
+        confusion = run.confusions[epoch - 1].t()
+        equal = int((confusion == torch.tensor(printed)).sum())
         errors, dangerous = CASE_STUDY_ERRORS[epoch]
-        lines += [
-            f"\nEpoch {epoch}: {ours.errors} errors (paper: {errors}), {ours.dangerous} dangerous "
-            f"(paper: {dangerous}); {equal} of {len(matrix) ** 2} cells of the confusion matrix are those of Fig. 5",
-            "",
-            render_table(Table(["predicted \\ true", *names], rows)),
-        ]
-    return "\n".join(lines)
+        parts.append(
+            f"Epoch {epoch}: {_errors(confusion)} errors (paper: {errors}), "
+            f"{run.records[epoch - 1]['dangerous']:.0f} dangerous (paper: {dangerous}); "
+            f"{equal} of {confusion.numel()} cells of the confusion matrix are those of Fig. 5"
+        )
+        names = run.concern.classes
+        rows = [[name, *map(str, row)] for name, row in zip(names, confusion.tolist(), strict=True)]
+        parts.append(Table(["predicted \\ true", *names], rows))
+    return parts
 
 
 NAMES = ("figure6-plain", "figure6-mpcs")

@@ -123,17 +123,6 @@ def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[MeanOverRuns, ...]
     return tuple(map(mean_interval, zip(*map(correlations, runs), strict=True)))
 
 
-def table_2_row(name: str, records: Sequence[Record]) -> Table:
-    """Return a table of one experiment's correlations with MPCS (mpcs and mpcs_count) beside those in the paper."""
-    printed = TABLE_2.get(name)
-    rows = []
-    for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
-        row = [benchmark, f"{spearman(records, 'mpcs', benchmark):.4f}", f"{ours:.4f}"]
-        rows.append(row if printed is None else [*row, f"{printed[i]:.4f}", f"{ours - printed[i]:+.4f}"])
-    header = ["Spearman with", "mpcs", "mpcs_count"]
-    return Table(header if printed is None else [*header, "paper", "difference"], rows)
-
-
 def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:
     """Return Table II: our correlations, those of the paper in brackets, and the spread over seeds for accuracy."""
     rows = []
