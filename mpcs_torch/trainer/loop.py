@@ -25,6 +25,7 @@ from mpcs_torch.functional.quality.scores import confusion_matrix
 from mpcs_torch.learning import MarginRamp, SoftmaxMarginLoss
 from mpcs_torch.metrics.register import MetricEntry, Takes
 from mpcs_torch.processes import ALONE, World, is_of_backend
+from mpcs_torch.trainer.config.load import import_paths
 from mpcs_torch.trainer.config.parts import TEST, PartError, error_of_parts
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split, shuffled
@@ -276,7 +277,10 @@ class TrainingRun:
         try:
             yield
         except Exception as error:
-            if is_of_backend(error) or (of_parts := error_of_parts(error, self.config.custom_parts)) is None:
+            if (
+                is_of_backend(error)
+                or (of_parts := error_of_parts(error, import_paths(self.config.model_dump()))) is None
+            ):
                 raise
             raise of_parts from error
         finally:

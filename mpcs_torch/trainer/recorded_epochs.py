@@ -207,6 +207,8 @@ def checked_rule(
     config: SelectorConfig, columns: Collection[str], directions: Mapping[str, Direction]
 ) -> SelectionRule:
     """Make the rule of ``config``; raise a `ConfigError` if it does not fit the recorded ``columns``."""
-    if problems := config.problems(columns, directions):
-        raise ConfigError("; ".join(problems))
+    try:
+        config.check(columns, directions)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
     return config.rule(directions)

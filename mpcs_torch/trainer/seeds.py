@@ -88,10 +88,10 @@ def readings(settings: Settings) -> list[str]:
     """Return sentences on what was read in the folders of each setting, and on folders that are not pooled."""
     sentences = []
     for setting, folders in settings.items():
-        first, counts = folders[0], sorted({len({epoch.number for epoch in folder.epochs}) for folder in folders})
-        text = " to ".join(map(str, dict.fromkeys([counts[0], counts[-1]]))) + " epochs"
+        first = folders[0]
+        text = f"{len({epoch.number for epoch in first.epochs})} epochs"
         if len(folders) > 1:
-            text = f"{len(folders)} seeds of one setting, {text} each"
+            text = f"{len(folders)} seeds of one setting"
         text += f" of {first.kind}; "
         text += "no rule is recorded" if first.rule is None else f"rule: {rule_in_words(first.rule)}"
         unknown = [name for name in first.columns if name not in first.directions and not name.startswith(TEST)]

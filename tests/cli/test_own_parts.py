@@ -180,9 +180,9 @@ ERRORS = {
         "training.optimizer.path: your own_parts:optimizer raised RuntimeError: no step",
         'raise RuntimeError("no step")',
     ),
-    METRIC.format("Broken"): ("metrics.mine.path: your own_parts:Broken raised IndexError", 'IndexError("no row")'),
+    METRIC.format("Broken"): ("metrics.2.path: your own_parts:Broken raised IndexError", 'IndexError("no row")'),
     METRIC.format("Computed"): (
-        "metrics.mine.path: your own_parts:Computed raised TypeError",
+        "metrics.2.path: your own_parts:Computed raised TypeError",
         "self.total.tolist()[0]",
     ),
     DATA.format("key"): ("data.path: your own_parts:data raised KeyError: 'train'", 'return {}["train"]'),

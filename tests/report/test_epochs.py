@@ -99,7 +99,7 @@ def test_the_page_says_what_is_not_pooled() -> None:
     train_seeds(Path("runs"), [5, 6, 7])
     train(Path("runs/other"))
     text = report("runs", "--quiet").plain_text
-    assert "runs/seed-*: 3 seeds of one setting, 3 epochs each" in text
+    assert "runs/seed-*: 3 seeds of one setting" in text
     assert "Not pooled as seeds: runs/other: " in text
 
 

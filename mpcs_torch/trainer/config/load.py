@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.packaged import packaged_file
-from mpcs_torch.io.yaml_files import MAX_DEPTH, Document, Steps, parse_yaml, read_yaml_file
+from mpcs_torch.io.yaml_files import Document, Steps, parse_yaml, read_yaml_file
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 
 MAX_PROBLEMS = 20
@@ -65,21 +65,18 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, trust_code: 
 
 def _apply_override(tree: dict[str, Any], override: str) -> None:
     """Set a value in the config ``tree``; raise a `ConfigError` if ``override`` is not KEY=VALUE, or KEY is no key."""
-    place = f"override {quoted(override)}"
     dotted, separator, text = override.partition("=")
     *parents, key = dotted.split(".")
-    if not separator or not all([*parents, key]):
-        raise ConfigError(f"{place} must read dotted.key=value")
-    if len(parents) > MAX_DEPTH:
-        raise ConfigError(f"{place}: nested more than {MAX_DEPTH} deep")
-    for parent in parents:
-        tree = tree.setdefault(parent, {})
-        if not isinstance(tree, dict):
-            raise ConfigError(f"{place}: {shown(parent)} has a value, not keys")
     try:
+        if not separator or not all([*parents, key]):
+            raise ValueError("must read dotted.key=value")
+        for parent in parents:
+            tree = tree.setdefault(parent, {})
+            if not isinstance(tree, dict):
+                raise ValueError(f"{shown(parent)} has a value, not keys")
         tree[key] = parse_yaml(text)
     except ValueError as error:
-        raise ConfigError(f"{place}: {error}") from None
+        raise ConfigError(f"override {quoted(override)}: {error}") from None
 
 
 def _problem(path: Path, document: Document, steps: Steps, message: str, overridden: Sequence[str]) -> str:

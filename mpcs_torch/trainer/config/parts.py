@@ -1,11 +1,9 @@
 """Parts of a config, such as data, model and metrics: built-in parts are given by name, custom parts by import path."""
 
 import inspect
-import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
@@ -49,29 +47,31 @@ class PartError(MpcsError, RuntimeError):
     """A part of a run cannot be made, breaks a rule, or, as the user's own code, raised the error in ``__cause__``."""
 
 
-def error_of_parts(error: Exception, custom_parts: Mapping[str, str]) -> PartError | None:
+def error_of_parts(error: Exception, import_paths: Mapping[str, str]) -> PartError | None:
     """Return the `PartError` to raise instead of ``error``, or None if ``error`` itself should be raised.
 
-    ``custom_parts`` has the import path of each custom part by its config key. If ``error`` was raised in the package
+    ``import_paths`` has the import path of each custom part by its config key. If ``error`` was raised in the package
     of a custom part, the message names the part and the line. Otherwise, it names all custom parts. The result is None
-    if ``custom_parts`` is empty, or if ``error`` is an `MpcsError`.
+    if there is no custom part, or if ``error`` is an `MpcsError`.
     """
-    if isinstance(error, MpcsError) or not custom_parts:
+    if isinstance(error, MpcsError) or not import_paths:
         return None
-    lines = {key: line for key, path in custom_parts.items() if (line := _line_in_package(path, error))}
-    parts = ", ".join(f"{key}.path: your {custom_parts[key]}" for key in lines or custom_parts)
+    lines = {key: _line_in_package(path, error) for key, path in import_paths.items()}
+    raising = [key for key, line in lines.items() if line] or [*lines]
+    parts = ", ".join(f"{key}: your {import_paths[key]}" for key in raising)
     problem = f"{type(error).__name__}: {shown(str(error), 500)}".removesuffix(": ")
-    return PartError(f"{parts} raised {problem}{next(iter(lines.values()), '')}")
+    return PartError(f"{parts} raised {problem}{lines[raising[0]]}")
 
 
 def _line_in_package(path: str, error: Exception) -> str:
     """Return, as text, the last traceback line in the package of the import path ``path``; "" if there is none."""
-    module = sys.modules.get(path.partition(":")[0].partition(".")[0])
-    file = getattr(module, "__file__", None)
-    roots = [*getattr(module, "__path__", []), file or path]
-    lines = traceback.extract_tb(error.__traceback__)
-    theirs = [line for line in lines if any(Path(line.filename).is_relative_to(root) for root in roots)]
-    return f" at {theirs[-1].filename}:{theirs[-1].lineno}: {shown(theirs[-1].line or '')}" if theirs else ""
+    package = path.partition(":")[0].partition(".")[0]
+    frames = traceback.walk_tb(error.__traceback__)
+    theirs = [each for each in frames if str(each[0].f_globals.get("__name__")).partition(".")[0] == package]
+    if not theirs:
+        return ""
+    [last] = traceback.StackSummary.extract(iter(theirs[-1:]))
+    return f" at {last.filename}:{last.lineno}: {shown(last.line or '')}"
 
 
 class PartConfig(Section):
@@ -152,7 +152,7 @@ class PartConfig(Section):
         except DataError:
             raise
         except Exception as error:
-            own = {} if self.path is None else {self.key: self.path}
+            own = {} if self.path is None else {f"{self.key}.path": self.path}
             of_built_in = PartError(f"{self.key}: {self}: {shown(str(error), 500)}")
             raise error_of_parts(error, own) or of_built_in from error
         if not (callable(made) if self.returns is None else isinstance(made, self.returns)):
