@@ -39,7 +39,8 @@ from mpcs_torch.trainer.config.load import load_packaged_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import Hook, MeasuredEpoch, TrainingRun, inputs_from_logits, value_of
+from mpcs_torch.trainer.loop import Hook, MeasuredEpoch, TrainingRun
+from mpcs_torch.trainer.measuring import inputs_from_logits, value_of
 from mpcs_torch.trainer.result import Record, read_records
 
 

@@ -5,7 +5,7 @@ measures a split, and saves and restores its state.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from math import isfinite
@@ -17,18 +17,15 @@ from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.mpcs import pattern_settings
-from mpcs_torch.functional.inputs.decisions import highest_class
-from mpcs_torch.functional.inputs.probabilities import log_softmax
-from mpcs_torch.functional.measure import Measure
-from mpcs_torch.functional.quality.roc_area import RocArea
 from mpcs_torch.functional.quality.scores import confusion_matrix
 from mpcs_torch.learning import MarginRamp, SoftmaxMarginLoss
-from mpcs_torch.metrics.register import MetricEntry, Takes
+from mpcs_torch.metrics.register import MetricEntry
 from mpcs_torch.processes import ALONE, World, is_of_backend
 from mpcs_torch.trainer.config.load import import_paths
 from mpcs_torch.trainer.config.parts import TEST, PartError, error_of_parts
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split, shuffled
+from mpcs_torch.trainer.measuring import inputs_from_logits, make_metrics, value_of
 
 
 @dataclass(frozen=True)
@@ -97,13 +94,14 @@ class TrainingRun:
         self.config = config = resolved_config(config, data)
         self.world = world
         training, concern = config.training, config.score.concern.spec(data.class_names)
-        device, is_double = _device(config), config.device.precision == "64-true"
-        self.data = data = data.to(device, torch.float64 if is_double else torch.float32)
+        device = _device(config)
+        dtype = torch.float64 if config.device.precision == "64-true" else torch.float32
+        self.data = data = data.to(device, dtype)
         self.batch_size = len(data.train.labels) if training.batch_size == "all" else training.batch_size
 
         # To reproduce published runs, keep the order of all uses of the random generator below.
         torch.manual_seed(config.seed)
-        self.model = config.model.build(data).to(device, torch.float64 if is_double else torch.float32)
+        self.model = config.model.build(data).to(device, dtype)
         world.copy_from_first([*self.model.parameters(), *self.model.buffers()])
         self.average: AveragedModel | None = None
         if training.averaging is not None:
@@ -277,10 +275,8 @@ class TrainingRun:
         try:
             yield
         except Exception as error:
-            if (
-                is_of_backend(error)
-                or (of_parts := error_of_parts(error, import_paths(self.config.model_dump()))) is None
-            ):
+            of_parts = error_of_parts(error, import_paths(self.config.model_dump()))
+            if of_parts is None or is_of_backend(error):
                 raise
             raise of_parts from error
         finally:
@@ -313,37 +309,6 @@ class TrainingRun:
         names = ("model", "average", "optimizer", "scheduler", "loss", "ramp")
         parts = {name: getattr(self, name) for name in names}
         return {name: part for name, part in parts.items() if hasattr(part, "state_dict")}
-
-
-def value_of(made: Any, preds: Tensor, target: Tensor) -> Any:
-    """Return the value of a measure or a Metric, ``made``, for samples that are not validated: a model may diverge."""
-    if isinstance(made, Measure):
-        made = made.on_device_of(preds)
-        return made.value_of_rows(made.rows(preds, target))
-    if isinstance(made, RocArea):
-        return made.value(made.rows(preds, target))
-    made.to(preds.device).reset()
-    return made(preds, target)
-
-
-def inputs_from_logits(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
-    """Compute the inputs of metrics that ``takes`` lists, such as "probabilities", from ``logits`` (N, C)."""
-    inputs: dict[Takes, Tensor] = {"decisions": highest_class(logits)[1], "trials": logits}
-    if "probabilities" in takes or "log_probabilities" in takes:
-        inputs["log_probabilities"] = log_softmax(logits)
-    if "probabilities" in takes:
-        inputs["probabilities"] = inputs["log_probabilities"].exp()
-    return inputs
-
-
-def make_metrics(config: RunConfig, data: DataSplits) -> list[tuple[MetricEntry, Any]]:
-    """Return for each metric of ``config`` its entry in the register, and its measure or Metric for ``data``."""
-    settings = {"concern": config.score.concern.spec(data.class_names), "k": config.score.k, "t": config.score.t}
-    entries = [metric.entry() for metric in config.metrics]
-    try:
-        return [(entry, entry.make(len(data.class_names), validate_args=False, **settings)) for entry in entries]
-    except (TypeError, ValueError) as error:
-        raise ConfigError(f"{config.name}: metrics: {error}") from error
 
 
 def _margin_ramp(config: RunConfig, loss: object) -> MarginRamp | None:
