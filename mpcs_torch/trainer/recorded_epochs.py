@@ -17,7 +17,7 @@ from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.checkpoint_files import MANIFEST, Manifest, SavedEpoch, damaged
-from mpcs_torch.learning.selection import as_good_as, count_metrics, explain
+from mpcs_torch.learning.selection import count_metrics, explain
 from mpcs_torch.metrics.register import COLUMNS
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.parts import TEST
@@ -83,30 +83,18 @@ class RecordedEpochs:
         best = next((epoch for epoch in ranking if self.checkpoint(epoch) is not None), None)
         parts: list[Table | str] = [explain(rule, self.epochs, best=best)]
         if counts:
-            counted = f"columns read as counts of independent errors: {', '.join(counts)}"
-            lowest = "A count that was picked as the lowest is likely to be higher on new samples."
-            parts.append(f"In brackets: {CONFIDENCE_TEXT} intervals of {counted}. {lowest}")
+            parts.append(
+                f"In brackets: {CONFIDENCE_TEXT} intervals of columns read as counts of independent errors: "
+                f"{', '.join(counts)}. A count that was picked as the lowest is likely to be higher on new samples. "
+                f"Last column: exact test, {100 * LEVEL:g} % for all pairs of epochs."
+            )
         if not ranking:
             return [*parts, no_pick(rule, self.epochs)]
-        pick = ranking[0]
-        parts.append(f"Best epoch: {pick.number}")
+        parts.append(f"Best epoch: {ranking[0].number}")
         if self.kind == SELECTOR:
-            parts.append(self._checkpoint_sentence(pick, best))
-        same = as_good_as(ranking, rule.by, pick) if rule.by in counts else []
-        if same:
-            numbers = ", ".join(dict.fromkeys(str(epoch.number) for epoch in same))
-            test = f"exact test, {100 * LEVEL:g} % for all pairs of {len(ranking)} epochs"
-            parts.append(f"These epochs may be as good as epoch {pick.number} by {rule.by} ({test}): {numbers}.")
+            place = "none" if best is None else f"epoch {best.number}, {printable(str(self.checkpoint(best)))}"
+            parts.append(f"Best checkpoint: {place}")
         return parts
-
-    def _checkpoint_sentence(self, pick: SavedEpoch, best: SavedEpoch | None) -> str:
-        """Return where the checkpoint of ``pick`` is; else, that of ``best``, the best epoch with a checkpoint."""
-        if best is None:
-            return f"{self.name} has no checkpoint of an epoch within the limits."
-        path = printable(str(self.checkpoint(best)))
-        if best is pick:
-            return f"Its checkpoint is {path}."
-        return f"Its checkpoint is gone; the best epoch that has one is {best.number}: {path}."
 
 
 def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:

@@ -66,11 +66,11 @@ def test_metrics_without_a_recorded_direction_are_named_and_do_not_rank(capsys: 
 def test_the_checkpoint_to_load_is_named_where_that_of_the_pick_is_gone(capsys: pytest.CaptureFixture[str]) -> None:
     train(Path("skin"), keep_last=True)
     assert run("select", "skin", "--within", "accuracy=0.1") == 0
-    assert "Its checkpoint is skin/epoch-00002.pt." in capsys.readouterr().out
+    assert "Best checkpoint: epoch 2, skin/epoch-00002.pt" in capsys.readouterr().out
     Path("skin/epoch-00002.pt").unlink()
     assert run("select", "skin", "--within", "accuracy=0.1") == 0
     out = capsys.readouterr().out
-    assert "Its checkpoint is gone; the best epoch that has one is 1: skin/epoch-00001.pt." in out
+    assert "Best checkpoint: epoch 1, skin/epoch-00001.pt" in out
     [table] = printed_tables(out)
     assert [row[:2] for row in table.rows[:2]] == [
         ["the rule (its checkpoint is gone)", "2"],
@@ -90,7 +90,7 @@ def test_a_folder_is_read_while_it_is_written_after_it_moved_and_without_its_che
     found = selected(capsys, "copy")["best"][0]
     assert (found["epoch"], found["checkpoint"]) == (1, None)
     assert run("select", "copy") == 0
-    assert "copy has no checkpoint of an epoch within the limits." in capsys.readouterr().out
+    assert "Best checkpoint: none" in capsys.readouterr().out
 
 
 def test_nothing_of_a_folder_is_loaded(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -262,7 +262,6 @@ def test_an_epoch_that_is_recorded_twice_is_counted_and_listed_once(capsys: pyte
     out = capsys.readouterr().out
     [table] = printed_tables(out)
     assert [row[-1] for row in table.rows[:2]] == ["0, 1 (2 epochs)", "0, 2 (2 epochs)"]
-    assert out.endswith(": 1, 0.\n")
 
 
 @pytest.mark.parametrize(("seeds", "has_interval"), [(2, False), (3, True)])

@@ -46,7 +46,7 @@ def test_the_page_of_a_folder_begins_with_the_pick_and_why() -> None:
     text = " ".join(page.plain_text.split())
     assert "this page cannot show test samples" in text
     assert "`mpcs score`" in text
-    assert "Its checkpoint is skin/epoch-00001.pt." in text
+    assert "Best checkpoint: epoch 1, skin/epoch-00001.pt" in text
     assert "E5: the epoch was picked from 3 by missed" in text
     assert "mpcs report skin" in text
 
