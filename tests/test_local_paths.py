@@ -31,9 +31,8 @@ from mpcs_torch.io.local_paths import PathError, local_path
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule
 from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs
 from mpcs_torch.trainer.config.load import load_config
-from mpcs_torch.trainer.config.sections import ConfigError, DataConfig, RunConfig
+from mpcs_torch.trainer.config.sections import ConfigError, DataConfig
 from mpcs_torch.trainer.folder import finish_in_folder, run_in_folder, sweep
-from mpcs_torch.trainer.recommended import train_recommended
 from mpcs_torch.trainer.result import open_trained, read_records, read_result
 from tests.cli.test_cli import one_line, run
 from tests.processes.in_this_process import in_this_process
@@ -45,21 +44,8 @@ RULE = SelectionRule("mpcs", {"mpcs": "min"})
 WATCH = Watch(Settings("", ["any <= 0.1"]), CONCERN)
 SHORT = toy_config(epochs={"count": 1}, score={})
 CALIBRATION = SavedCalibration("temperature", TemperatureScaling(), ("good", "bad"), True)
-RECOMMENDED = toy_config(
-    epochs={"count": 1, "samples": "validation"},
-    data={"name": "iris", "validation_fraction": 0.3},
-    recommended={},
-)
 PAIRS = {name: Groups(["a", "b"], torch.tensor([0, 1])) for name in ("enrollment", "test")}
 TRIALS = TrialTable(Trials(torch.tensor([0.5, 0.2]), torch.tensor([True, False])), None, PAIRS)
-
-
-class Stop(Exception):
-    """The error that stops a training run before it begins."""
-
-
-def stop(config: RunConfig) -> Any:
-    raise Stop
 
 
 def here(name: str) -> Path:
@@ -102,7 +88,6 @@ DOORS: dict[str, Callable[[Any], object]] = {
     "finish_in_folder(folder)": lambda folder: finish_in_folder(SHORT, toy_data(), folder),
     "sweep(data_root)": lambda root: list(sweep([toy_config(data={"name": "mnist"})], root, here("runs"))),
     "sweep(out)": lambda out: list(sweep([SHORT], here("data"), out)),
-    "train_recommended(folder)": lambda folder: train_recommended(RECOMMENDED, toy_data(), folder, stop),
     "read_records(path)": read_records,
     "read_result(folder)": read_result,
     "open_trained(folder)": lambda folder: open_trained(folder, toy_data()),

@@ -18,11 +18,10 @@ from mpcs_torch.evaluation.files.trials import Trials, TrialTable
 from mpcs_torch.evaluation.files.write import write_trials
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io import atomic_files as files
-from mpcs_torch.learning import CheckpointSelector, DecisionRule, Recommendation, SelectionRule, checkpoint_files
+from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule, checkpoint_files
 from mpcs_torch.monitoring.watch import Watch
 from mpcs_torch.report.monitor import write_monitor_report
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.recommended import write_choice
 from mpcs_torch.trainer.result import RunResult
 from tests.cli.test_cli import IRIS, run
 from tests.monitoring.test_watch import CONCERN, SETTINGS, go_on
@@ -97,10 +96,6 @@ WHOLE_FILES: Mapping[str, Write] = {
     "manifest": lambda folder, number: checkpoint_files.Manifest({"by": str(number)}, {}, []).write(folder, flush=True),
     "decision rule": lambda folder, number: DecisionRule(ConcernSpec(2), calibration=None, seed=number).save(
         folder / "rule.pt", overwrite=True
-    ),
-    "choice of the recipe": lambda folder, number: write_choice(
-        Recommendation("plain", DecisionRule(ConcernSpec(2), calibration=None), number / 10, (), (), 0.0),
-        folder,
     ),
     "concern": lambda folder, number: save_concern(ConcernSpec(1 + number), folder / f"concern-{number}.yaml"),
     "result of a run": lambda folder, number: RunResult(number, "why", {}).write(folder),

@@ -16,12 +16,11 @@ from mpcs_torch.functional import RiskCoverage, confusion_matrix, jackknife_inte
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.learning import DecisionRule, Limit, recommended
-from mpcs_torch.learning.recommended import PLAIN
+from mpcs_torch.learning.recommended import MARGIN, PLAIN
 from mpcs_torch.processes import run_in_processes
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.load import load_packaged_config
 from mpcs_torch.trainer.loop import TrainingRun
-from mpcs_torch.trainer.recommended import recipe_runs
 
 SEEDS = range(20)
 LIMIT = Limit(0.01, confidence=0.9)
@@ -36,8 +35,13 @@ USUAL, FAIR, BY_COST, RECOMMENDED, REFERRING = WAYS = (
     "+ referrals",
 )
 """The ways to train and to decide. Each adds something to the one before."""
-AS_USUAL = ("training.noise=0", "epochs.every=1", "recommended.label_smoothing=0")
-"""The changes of the demonstration's config for `USUAL`."""
+WITHOUT_MARGIN = ("loss.margin=0", "training.margin_ramp=null")
+RUNS = {
+    USUAL: (*WITHOUT_MARGIN, "loss.label_smoothing=0", "training.noise=0", "epochs.every=1"),
+    PLAIN: WITHOUT_MARGIN,
+    MARGIN: (),
+}
+"""The changes of the demonstration's config for each model: as usual, and with the two losses of the recipe."""
 
 
 class Tally(NamedTuple):
@@ -138,14 +142,12 @@ def demo_concern() -> ConcernSpec:
 def train_and_decide(seed: int) -> SeedResult:
     """Train as usual and with both losses of the recipe, choose by validation samples, and decide test samples."""
     seeded = [f"{key}={seed}" for key in ("seed", "data.split_seed", "data.validation_seed")]
-    config, concern = load_packaged_config("experiments/demo", seeded), demo_concern()
-    data = config.data.load(Path())
+    configs = {name: load_packaged_config("experiments/demo", [*seeded, *changes]) for name, changes in RUNS.items()}
+    data, concern = configs[MARGIN].data.load(Path()), demo_concern()
     assert data.validation is not None  # set in the config
     validation, test = dict[str, Tensor](), dict[str, Tensor]()
-    usual = load_packaged_config("experiments/demo", [*seeded, *AS_USUAL])
-    runs = {name: run for name, [run] in recipe_runs(config).items()}
-    for name, run in {USUAL: recipe_runs(usual)[PLAIN][0], **runs}.items():
-        trained = TrainingRun(run, data).train()
+    for name, config in configs.items():
+        trained = TrainingRun(config, data).train()
         validation[name], test[name] = trained.logits(data.validation), trained.logits(data.test)
     target = data.validation.labels
     with warnings.catch_warnings():
@@ -153,7 +155,7 @@ def train_and_decide(seed: int) -> SeedResult:
         warnings.simplefilter("ignore", CalibrationWarning)  # of few samples, all may be right
         recipe = recommended(concern, max_accuracy_loss=MAX_ACCURACY_LOSS)
         by_cost = recipe.choose({PLAIN: validation[PLAIN]}, target)
-        fair = {name: validation[name] for name in runs}
+        fair = {name: validation[name] for name in (PLAIN, MARGIN)}
         choice = recipe.choose(fair, target)
         referring = recommended(concern, max_accuracy_loss=MAX_ACCURACY_LOSS, refer=LIMIT).choose(fair, target)
         limited = DecisionRule(concern, LIMIT).fit(validation[PLAIN], target)

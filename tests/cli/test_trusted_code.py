@@ -11,7 +11,6 @@ import torch
 from mpcs_torch.trainer.config.load import UntrustedCodeError, dump_config, load_config
 from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.recommended import recipe_runs
 from mpcs_torch.trainer.resume import FILE, check_resumable
 from tests.cli.test_cli import IRIS, one_line, run
 from tests.trainer.toy import toy_config, toy_data
@@ -118,20 +117,6 @@ def test_code_in_what_a_resumed_run_left_is_compared_and_not_run(plant: Callable
     plant(here / "run")
     with pytest.raises(ConfigError, match=r"differs from that of the saved run in model\.path"):
         run_in_folder(toy_config(epochs={"count": 2}), toy_data(), here / "run", resume=True)
-    assert not (here / "ran").exists()
-
-
-def test_code_in_the_folder_of_a_run_of_the_recipe_is_compared_and_not_run(here: Path) -> None:
-    recipe = ("data={name: iris, validation_fraction: 0.3}", "recommended={}", "epochs={count: 1, samples: validation}")
-    settings = ("score={}", "metrics=[accuracy]", "name=recipe", "-q")
-    config = load_config(IRIS, [*recipe, *settings[:-1]])
-    first = recipe_runs(config)["plain"][0]
-    folder = here / "runs" / "recipe" / first.name
-    folder.mkdir(parents=True)
-    plain = dump_config(first)
-    (folder / "config.yaml").write_text(plain.replace("name: mlp\n  path: null\n  hidden: 32", "path: planted:net"))
-    (folder / "result.json").write_text("{}")
-    assert run("train", IRIS, *recipe, *settings) == 2
     assert not (here / "ran").exists()
 
 

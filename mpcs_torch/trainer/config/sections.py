@@ -21,8 +21,7 @@ from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.local_paths import local_path
-from mpcs_torch.learning import Limit, SelectionRule
-from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS
+from mpcs_torch.learning import SelectionRule
 from mpcs_torch.trainer.config.parts import PUBLISHED, TEST, MetricConfig, Number, PartConfig, Section
 from mpcs_torch.trainer.data import DATASETS, DataSplits, check_splits, hold_out_validation
 from mpcs_torch.trainer.named_parts import LOSSES, MODELS, OPTIMIZERS, SCHEDULERS
@@ -111,7 +110,7 @@ class ConcernConfig(Section):
     """The arguments of `ConcernSpec`; ``classes`` defaults to the class names of the data.
 
     The keys ``refer``, ``answers`` and ``class_groups`` do not change the training, because a model in training always
-    decides for one class. The decision rule of ``recommended`` uses ``refer`` and ``answers``.
+    decides for one class.
     """
 
     classes: list[str] | int | None = None
@@ -232,26 +231,6 @@ class TrainingConfig(Section):
     measured and saved. Default: no average."""
 
 
-class RecommendedConfig(Section):
-    """The settings of the recommended recipe: train without and with a margin, and choose a loss by validation."""
-
-    members: Annotated[int, Field(ge=1, le=1000)] = 1
-    """The number of models of each loss, with the seeds ``seed``, ``seed`` + 1, and so on."""
-    label_smoothing: Share = 0.0
-    """The label smoothing of both losses."""
-    max_accuracy_loss: Share = MAX_ACCURACY_LOSS
-    """The largest loss of accuracy that the choice may cause on validation samples, as a share of samples."""
-    refer: list[str] = Field(default_factory=list)
-    """The limits to guarantee by referring samples, such as ``dangerous <= 0.005``."""
-
-    @field_validator("refer", mode="after")
-    @classmethod
-    def _are_limits(cls, refer: list[str]) -> list[str]:
-        for limit in refer:
-            Limit.parse(limit)
-        return refer
-
-
 class SelectorConfig(Section):
     """The settings that decide which checkpoints are kept: arguments of `SelectionRule` and `CheckpointSelector`."""
 
@@ -306,8 +285,6 @@ class RunConfig(Section):
     """The learning-rate scheduler, stepped at every epoch. Default: the learning rate is constant."""
     selector: SelectorConfig | None = None
     """The checkpoints to keep. Default: none."""
-    recommended: RecommendedConfig | None = None
-    """The recipe: train with each of its losses instead of ``loss``, and choose a model. Default: no recipe."""
     metrics: list[MetricConfig] = Field(default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED])
     """The metrics of every epoch, each a column of the records. Default: the published columns."""
     epochs: EpochsConfig = EpochsConfig()
@@ -328,12 +305,18 @@ class RunConfig(Section):
     @property
     def follows_count(self) -> str | None:
         """The key of a setting that depends on the number of epochs, such as ``scheduler``; None if there is none."""
-        if self.recommended is not None:
-            return "recommended"
         if self.training.margin_ramp is not None:
             return "training.margin_ramp"
         is_free = self.scheduler is None or self.scheduler.name in ("plateau", "mpcs_lr")
         return None if is_free else "scheduler"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_versions(cls, value: object) -> object:
+        """Leave out the key ``recommended: null``, which older versions wrote to the config of each run."""
+        if isinstance(value, dict) and value.get("recommended", "") is None:
+            return {key: entry for key, entry in value.items() if key != "recommended"}
+        return value
 
     @field_validator("metrics", mode="after")
     @classmethod
@@ -359,6 +342,4 @@ class RunConfig(Section):
                 raise ValueError(
                     f"epochs.test: must name metrics of the run, {', '.join(measured)}, not {quoted(name)}"
                 )
-        if self.recommended is not None and self.epochs.samples != "validation":
-            raise ValueError("recommended: must have validation samples to choose by: set epochs.samples: validation")
         return self
