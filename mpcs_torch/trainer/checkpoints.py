@@ -20,7 +20,7 @@ def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | N
         return None
     return CheckpointSelector(
         run_folder / FOLDER,
-        selector.rule(config.directions),
+        selector.rule(config.columns, config.directions),
         top_k=selector.top_k,
         keep_last=selector.keep_last,
         keep_every=selector.keep_every,

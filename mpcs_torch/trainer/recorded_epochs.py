@@ -21,7 +21,7 @@ from mpcs_torch.learning.selection import count_metrics, explain
 from mpcs_torch.metrics.register import COLUMNS
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.parts import TEST
-from mpcs_torch.trainer.config.sections import ConfigError, SelectorConfig
+from mpcs_torch.trainer.config.sections import SelectorConfig
 from mpcs_torch.trainer.result import CONFIG, RECORDS, ResultError, no_pick, read_records
 
 RUN, SELECTOR = "a run of mpcs train", "a CheckpointSelector"
@@ -157,7 +157,7 @@ def _read_run(folder: Path) -> RecordedEpochs:
     rule = None
     if tree.get("selector") is not None:
         try:
-            rule = checked_rule(SelectorConfig.model_validate(tree["selector"]), columns, directions)
+            rule = SelectorConfig.model_validate(tree["selector"]).rule(columns, directions)
         except ValueError as error:
             problem = f"the selector does not fit the records: {shown(str(error), 300)}"
             raise ResultError(f"{folder / CONFIG}: {problem}") from None
@@ -189,14 +189,3 @@ def recorded_directions(config: Mapping[str, Any], columns: Collection[str]) -> 
         if isinstance(metric, dict):
             known[str(metric.get("name"))] = metric.get("direction") or known.get(str(metric.get("metric")))
     return {column: direction for column in columns if (direction := known.get(column)) in ("min", "max")}
-
-
-def checked_rule(
-    config: SelectorConfig, columns: Collection[str], directions: Mapping[str, Direction]
-) -> SelectionRule:
-    """Make the rule of ``config``; raise a `ConfigError` if it does not fit the recorded ``columns``."""
-    try:
-        config.check(columns, directions)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-    return config.rule(directions)

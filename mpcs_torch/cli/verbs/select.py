@@ -61,7 +61,6 @@ def select(
 def _rule(folder: "RecordedEpochs", by: str | None, within: dict[str, float]) -> "SelectionRule":
     """Return the recorded rule, or if ``by`` or ``within`` is given, the rule of these options."""
     from mpcs_torch.trainer.config.sections import SelectorConfig
-    from mpcs_torch.trainer.recorded_epochs import checked_rule
 
     recorded = folder.rule
     if recorded is not None and by is None and not within:
@@ -70,7 +69,7 @@ def _rule(folder: "RecordedEpochs", by: str | None, within: dict[str, float]) ->
         by = "mpcs" if recorded is None else recorded.by
     with refused_values():
         config = SelectorConfig.model_validate({"by": by, "within": within})
-    return checked_rule(config, folder.columns, folder.directions)
+        return config.rule(folder.columns, folder.directions)
 
 
 def _plain(folder: "RecordedEpochs", rule: "SelectionRule") -> dict[str, Any]:

@@ -256,17 +256,22 @@ class SelectorConfig(Section):
             raise ValueError(f"min_delta needs patience, and must otherwise be 0, but is {self.min_delta}")
         return self
 
-    def check(self, measured: Collection[str], directions: Mapping[str, Direction]) -> None:
-        """Raise a ValueError if the rule chooses by a metric that is not ``measured``, or whose direction it lacks."""
+    def rule(self, measured: Collection[str], directions: Mapping[str, Direction]) -> SelectionRule:
+        """Make the selection rule.
+
+        Args:
+            measured: The metrics that are recorded at each epoch.
+            directions: For each metric, whether it is better when lower ("min") or higher ("max"), if that is known.
+
+        Raises:
+            ValueError: If the rule names a metric that is not measured, or whose direction it needs and is not known.
+        """
         ties = [] if self.ties in ("first", "last") else [self.ties]
         check_followed("selector.by", [self.by], directions)
         check_followed("selector.within", self.within, directions)
         check_followed("selector.ties", ties, directions)
         check_followed("selector.at_most", self.at_most, measured)
         check_followed("selector.at_least", self.at_least, measured)
-
-    def rule(self, directions: Mapping[str, Direction]) -> SelectionRule:
-        """Make the selection rule; ``directions`` says if a metric is better when lower ("min") or higher ("max")."""
         limits = {name: dict[str, float](getattr(self, name)) for name in ("within", "at_most", "at_least")}
         return SelectionRule(self.by, dict(directions), ties=self.ties, **limits)
 
@@ -331,7 +336,7 @@ class RunConfig(Section):
         measured, directions = [metric.name for metric in self.metrics], self.directions
         lower_is_better = [name for name, direction in directions.items() if direction == "min"]
         if self.selector is not None:
-            self.selector.check(measured, directions)
+            self.selector.rule(measured, directions)
         if self.training.loss_scale is not None:
             check_followed("training.loss_scale", [self.training.loss_scale], lower_is_better)
         if self.scheduler is not None and isinstance(score := (self.scheduler.model_extra or {}).get("score"), str):
