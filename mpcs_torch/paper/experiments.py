@@ -193,9 +193,17 @@ def picks_table(run: FinishedRun) -> Table:
     rows = []
     for epoch, metrics in metrics_by_epoch.items():
         record, errors = run.records[epoch - 1], _errors(run.confusions[epoch - 1])
-        train, test = (f"{100 * record[column]:.2f} %" for column in ("accuracy", "test_accuracy"))
-        counts = [str(errors), f"{record['dangerous']:.0f}"]
-        rows.append([", ".join(metrics), str(epoch), train, *counts, f"{record['mpcs']:.4f}", test])
+        rows.append(
+            [
+                ", ".join(metrics),
+                str(epoch),
+                f"{100 * record['accuracy']:.2f} %",
+                str(errors),
+                f"{record['dangerous']:.0f}",
+                f"{record['mpcs']:.4f}",
+                f"{100 * record['test_accuracy']:.2f} %",
+            ]
+        )
     return Table(["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"], rows)
 
 
@@ -248,7 +256,10 @@ def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, fl
 
 def ratios_table(ours: Mapping[str, float]) -> Table:
     """Return a table that compares ``ours``, the `ratios` of the published seed, with the paper."""
-    rows = [[n, f"{ours[n]:.4f}", f"{FIGURE_6[n]:.4f}", f"{ours[n] - FIGURE_6[n]:+.4f}"] for n in COLUMNS]
+    rows = []
+    for name in COLUMNS:
+        mine, printed = ours[name], FIGURE_6[name]
+        rows.append([name, f"{mine:.4f}", f"{printed:.4f}", f"{mine - printed:+.4f}"])
     return Table(["sum over epochs, MPCS run / plain run", "ours", "paper", "difference"], rows)
 
 

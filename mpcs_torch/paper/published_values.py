@@ -53,6 +53,10 @@ class Agreement:
         return f"{text}, including the first {self.from_first}; first difference: {self.first_difference}"
 
 
+def _four_decimals(value: float) -> str:
+    return f"{value:.4f}".replace("-0.0000", "0.0000")
+
+
 def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
     """Compare ``records`` with ``published`` ones at 4 decimals.
 
@@ -65,7 +69,7 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
             name = "mpcs_count" if column == "mpcs" else column
             if name not in ours:
                 raise ValueError(f"columns of published records must be among {', '.join(ours)}, but got {column}.")
-            mine, printed = (f"{number:.4f}".replace("-0.0000", "0.0000") for number in (ours[name], value))
+            mine, printed = _four_decimals(ours[name]), _four_decimals(value)
             if mine != printed:
                 unequal.append(f"{column} {mine} for {printed}")
         if unequal:

@@ -115,7 +115,8 @@ class Demonstration:
 
     def curve(self, way: str) -> RiskCoverage:
         """Return the risk-coverage curve of dangerous errors for ``way`` and the samples of all seeds."""
-        decisions, risks = (torch.cat(parts) for parts in zip(*(seed.risks[way] for seed in self.seeds), strict=True))
+        decisions = torch.cat([seed.risks[way][0] for seed in self.seeds])
+        risks = torch.cat([seed.risks[way][1] for seed in self.seeds])
         target = torch.cat([seed.target for seed in self.seeds])
         return risk_coverage_curve(risks, self.concern.dangerous_pairs()[target, decisions])
 

@@ -133,8 +133,10 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
     except ValueError as error:  # such as a class with one sample
         reason = f"data.validation_fraction {fraction} cannot split {len(labels)} training samples: {error}"
         raise DataError(reason) from None
-    kept, moved = (torch.from_numpy(index).sort().values for index in (kept, moved))
-    return replace(data, train=data.train.at(kept), validation=data.train.at(moved))
+    kept.sort()
+    moved.sort()
+    train = data.train
+    return replace(data, train=train.at(torch.from_numpy(kept)), validation=train.at(torch.from_numpy(moved)))
 
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
@@ -195,10 +197,11 @@ def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
     except Exception as error:  # torchvision raises many kinds of errors
         place = printable(str(root / "MNIST" / "raw"))
         raise DataError(f"MNIST is missing or broken in {place} (mpcs data get mnist downloads it)") from error
-    images = [part.data.float().div(255) for part in parts]
-    inputs = images if rows else [each.unsqueeze(1) for each in images]
-    train, test = (Split(each, part.targets) for each, part in zip(inputs, parts, strict=True))
-    return DataSplits(train, test, tuple(map(str, range(10))))
+    splits = []
+    for part in parts:
+        images = part.data.float().div(255)
+        splits.append(Split(images if rows else images.unsqueeze(1), part.targets))
+    return DataSplits(splits[0], splits[1], tuple(map(str, range(10))))
 
 
 def load_add(root: Path) -> DataSplits:
@@ -209,13 +212,13 @@ def load_add(root: Path) -> DataSplits:
     Raises:
         DataError: If one of the four files of ``root/ADD`` is missing, or holds no array of numbers.
     """
-    train, test = (_read_add(root / "ADD", name) for name in ("train", "test"))
-    return DataSplits(train, test, ("0", "1", "2"))
+    return DataSplits(_read_add(root / "ADD", "train"), _read_add(root / "ADD", "test"), ("0", "1", "2"))
 
 
 def _read_add(folder: Path, name: str) -> Split:
     try:
-        inputs, labels = (torch.from_numpy(np.load(folder / f"{kind}_{name}.npy")) for kind in ("X", "Y"))
+        inputs = torch.from_numpy(np.load(folder / f"X_{name}.npy"))
+        labels = torch.from_numpy(np.load(folder / f"Y_{name}.npy"))
         return Split(inputs.float(), labels.flatten().long())
     except Exception as error:  # numpy parses headers as code, which raises many kinds of errors
         place = f"{printable(str(folder))}: X_{name}.npy and Y_{name}.npy"
@@ -239,14 +242,16 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
         raise DataError(f"UCR set {quoted(set)}: training and test series must have one length")
     names = _sorted_labels(labels)
     numbers = {name: number for number, name in enumerate(names)}
-    train, test = (Split(values, torch.tensor([numbers[label] for label in labels])) for labels, values in parts)
-    return DataSplits(train, test, tuple(names))
+    splits = [Split(values, torch.tensor([numbers[label] for label in labels])) for labels, values in parts]
+    return DataSplits(splits[0], splits[1], tuple(names))
 
 
 def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
     """Read the file ``<stem>.tsv`` or ``<stem>.ts``: the labels as text, and values (N, steps, 1), float32."""
-    path = next((path for suffix in ("tsv", "ts") if (path := folder / f"{stem}.{suffix}").is_file()), None)
-    if path is None:
+    path = folder / f"{stem}.tsv"
+    if not path.is_file():
+        path = folder / f"{stem}.ts"
+    if not path.is_file():
         hint = f"mpcs data get ucr/{folder.name} downloads it"
         raise DataError(f"{printable(str(folder))} must hold {stem}.tsv or .ts, but has none of them ({hint})")
     try:

@@ -145,7 +145,9 @@ def _read_selector(folder: Path) -> RecordedEpochs:
                 raise ValueError(f"the name {quoted(control[0])} has control characters")
     except (TypeError, ValueError, AttributeError) as error:
         raise damaged(folder / MANIFEST, error) from None
-    directions: dict[str, Direction] = {name: "min" if way == "min" else "max" for name, way in rule.directions.items()}
+    directions = dict[str, Direction]()
+    for name, way in rule.directions.items():
+        directions[name] = "min" if way == "min" else "max"
     return RecordedEpochs(folder, SELECTOR, saved.epochs, directions, rule, config={})
 
 
@@ -188,4 +190,9 @@ def recorded_directions(config: Mapping[str, Any], columns: Collection[str]) -> 
     for metric in listed if isinstance(listed, list) else []:
         if isinstance(metric, dict):
             known[str(metric.get("name"))] = metric.get("direction") or known.get(str(metric.get("metric")))
-    return {column: direction for column in columns if (direction := known.get(column)) in ("min", "max")}
+    directions = dict[str, Direction]()
+    for column in columns:
+        direction = known.get(column)
+        if direction in ("min", "max"):
+            directions[column] = direction
+    return directions

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -166,8 +167,8 @@ def why_picked(rule: SelectionRule, epochs: Sequence[Epoch], best: Epoch, where:
     """
     limits = _limits(rule)
     among = f" among epochs with {', '.join(limits)}" if limits else f" of {len(epochs)} epochs"
-    missing = sum(epoch.values[rule.by] != epoch.values[rule.by] for epoch in epochs)
-    among += f", {missing} of which gave NaN" if missing else ""
+    if missing := sum(isnan(epoch.values[rule.by]) for epoch in epochs):
+        among += f", {missing} of which gave NaN"
     reason = f"{_extreme(rule)} ({best.values[rule.by]:.6g}){where}{among}"
     if (pick := rule.ranking(epochs)[0]) is not best:
         reason += f"; epoch {pick.number} ({pick.values[rule.by]:.6g}) is better, but its checkpoint is gone"
@@ -176,7 +177,7 @@ def why_picked(rule: SelectionRule, epochs: Sequence[Epoch], best: Epoch, where:
 
 def no_pick(rule: SelectionRule, epochs: Sequence[Epoch]) -> str:
     """Return why ``rule`` picks none of ``epochs``."""
-    if all(epoch.values[rule.by] != epoch.values[rule.by] for epoch in epochs):
+    if all(isnan(epoch.values[rule.by]) for epoch in epochs):
         return f"No epoch is picked: {rule.by} is NaN in each epoch."
     return "No epoch is within the limits."
 

@@ -34,6 +34,8 @@ BRACKETS = (
 
 Settings = Mapping[str, Sequence[RecordedEpochs]]
 """The folders of each setting, which differ only in the seed, by the name of the setting."""
+Rows = dict[tuple[str, str], dict[str, str]]
+"""The cells of the metrics in rows of a table, by the first two cells of the row."""
 Picks = Mapping[str, Mapping[str, Epoch | None]]
 """The picked epoch of each folder by its name, for each setting; None if no epoch is picked."""
 
@@ -49,7 +51,10 @@ def _setting_and_seed(folder: RecordedEpochs) -> tuple[object, object]:
         return (picks, {**folder.config, "name": None, "seed": None}), seed
     path = str(folder.folder.absolute())
     match = SEED.fullmatch(path)
-    return ((picks, path), None) if match is None else ((picks, match[1], match[3]), int(match[2]))
+    if match is None:
+        return (picks, path), None
+    before, seed, after = match.groups()
+    return (picks, before, after), int(seed)
 
 
 def seeds_by_setting(recorded: Sequence[RecordedEpochs]) -> Settings:
@@ -92,8 +97,8 @@ def readings(settings: Settings) -> list[str]:
         text = f"{len({epoch.number for epoch in first.epochs})} epochs"
         if len(folders) > 1:
             text = f"{len(folders)} seeds of one setting"
-        text += f" of {first.kind}; "
-        text += "no rule is recorded" if first.rule is None else f"rule: {rule_in_words(first.rule)}"
+        rule = "no rule is recorded" if first.rule is None else f"rule: {rule_in_words(first.rule)}"
+        text += f" of {first.kind}; {rule}"
         unknown = [name for name in first.columns if name not in first.directions and not name.startswith(TEST)]
         if unknown:
             text += f"; without a recorded direction, and so without a pick: {', '.join(unknown)}"
@@ -146,7 +151,8 @@ def means_at_picks(picks: Mapping[str, Epoch | None]) -> dict[str, SeedMean]:
 
 def summary_parts(picks: Picks) -> list[Table | str]:
     """Return a table of the picked epoch of each folder, after a table of means if a setting has several seeds."""
-    means, each_pick = dict[tuple[str, str], dict[str, str]](), dict[tuple[str, str], dict[str, str]]()
+    means: Rows = {}
+    each_pick: Rows = {}
     for setting, seeds in picks.items():
         cells = {name: mean.cell(len(seeds)) for name, mean in means_at_picks(seeds).items()}
         means[setting, str(len(seeds))] = cells
@@ -158,8 +164,8 @@ def summary_parts(picks: Picks) -> list[Table | str]:
     return [table] if len(means) == len(each_pick) else [_table(["setting", "seeds"], means), BRACKETS, table]
 
 
-def _table(header: Sequence[str], rows: Mapping[tuple[str, str], Mapping[str, str]]) -> Table:
-    """Return a table whose first columns are the keys of ``rows``; the others are all metrics in the values."""
+def _table(header: Sequence[str], rows: Rows) -> Table:
+    """Return a table with the columns ``header`` and a column for each metric in ``rows``."""
     metrics = list(dict.fromkeys(name for cells in rows.values() for name in cells))
     body = [[*first, *(cells.get(name, "") for name in metrics)] for first, cells in rows.items()]
     return Table([*header, *metrics], body)

@@ -58,7 +58,8 @@ def load_config(path: str | Path, overrides: Sequence[str] = (), *, trust_code: 
         problems = error.errors(include_url=False, include_input=False)
         overridden = [f"{override.partition('=')[0]}." for override in overrides]
         lines = [_problem(path, document, each["loc"], each["msg"], overridden) for each in problems[:MAX_PROBLEMS]]
-        lines += ["... and more"] if len(problems) > MAX_PROBLEMS else []
+        if len(problems) > MAX_PROBLEMS:
+            lines.append("... and more")
         causes = [each["ctx"]["error"].__cause__ for each in problems if "error" in each.get("ctx", {})]
         raise ConfigError("\n".join(lines)) from next((cause for cause in causes if cause is not None), None)
 
@@ -101,9 +102,10 @@ def dump_config(config: RunConfig) -> str:
 
 def import_paths(config: object, place: str = "") -> dict[str, str]:
     """Return each import path in a config of plain data by its dotted key, such as ``metrics.0.path``."""
-    children = config.items() if isinstance(config, dict) else enumerate(config) if isinstance(config, list) else ()
     paths = dict[str, str]()
-    for key, value in children:
+    if isinstance(config, list):
+        config = dict(enumerate(config))
+    for key, value in config.items() if isinstance(config, dict) else ():
         if key == "path" and value is not None:
             paths[f"{place}{key}"] = str(value)
         else:
@@ -128,5 +130,8 @@ def _flat(tree: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return the settings of the nested mapping ``tree`` by dotted key, such as ``training.batch_size``."""
     settings: dict[str, Any] = {}
     for key, value in tree.items():
-        settings |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+        if isinstance(value, dict):
+            settings |= _flat(value, f"{prefix}{key}.")
+        else:
+            settings[f"{prefix}{key}"] = value
     return settings

@@ -215,9 +215,10 @@ class MetricConfig(Section):
     @model_serializer(mode="wrap")
     def _short(self, handler: SerializerFunctionWrapHandler) -> Any:
         plain = {**handler(self), "direction": self.entry().direction}
-        unused = ["metric"] if self.metric is None else []
-        unused += ["path", "takes", "direction"] if self.path is None else []
-        plain = {key: value for key, value in plain.items() if key not in unused}
+        if self.metric is None:
+            del plain["metric"]
+        if self.path is None:
+            del plain["path"], plain["takes"], plain["direction"]
         return self.name if set(plain) == {"name"} else plain
 
     def entry(self) -> MetricEntry:
