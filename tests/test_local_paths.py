@@ -32,7 +32,7 @@ from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule
 from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs
 from mpcs_torch.trainer.config.load import load_config
 from mpcs_torch.trainer.config.sections import ConfigError, DataConfig
-from mpcs_torch.trainer.folder import finish_in_folder, run_in_folder, sweep
+from mpcs_torch.trainer.folder import run_in_folder, sweep
 from mpcs_torch.trainer.result import open_trained, read_records, read_result
 from tests.cli.test_cli import one_line, run
 from tests.processes.in_this_process import in_this_process
@@ -85,7 +85,6 @@ DOORS: dict[str, Callable[[Any], object]] = {
     "load_config(path)": load_config,
     "load(root) of DataConfig": lambda root: DataConfig(name="mnist").load(root),
     "run_in_folder(folder)": lambda folder: run_in_folder(SHORT, toy_data(), folder),
-    "finish_in_folder(folder)": lambda folder: finish_in_folder(SHORT, toy_data(), folder),
     "sweep(data_root)": lambda root: list(sweep([toy_config(data={"name": "mnist"})], root, here("runs"))),
     "sweep(out)": lambda out: list(sweep([SHORT], here("data"), out)),
     "read_records(path)": read_records,

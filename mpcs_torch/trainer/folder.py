@@ -150,25 +150,20 @@ def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector 
     result.write(folder)
 
 
-def finish_in_folder(
-    config: RunConfig, data: DataSplits, folder: str | Path, hooks: Sequence[Hook] = (), *, overwrite: bool = False
-) -> None:
-    """Train or resume the run of ``config`` in ``folder``. Keep a finished run, unless ``overwrite`` is true."""
-    folder = local_path(folder, "folder")
-    is_begun = (folder / CONFIG).exists() and not overwrite
-    if not is_begun or not is_finished(resolved_config(config, data), folder):
-        run_in_folder(config, data, folder, hooks, overwrite=overwrite, resume=is_begun)
-
-
 def sweep(
     configs: Sequence[RunConfig], data_root: str | Path, out: str | Path, *, overwrite: bool = False
 ) -> Iterator[tuple[RunConfig, list[Record]]]:
-    """Train each config in ``out/<name>``, in parallel; yield the config and the records of each finished run."""
+    """Train each config in ``out/<name>``, in parallel; yield the config and the records of each finished run.
+
+    A run that was begun is resumed, and a finished run is kept, unless ``overwrite`` is true.
+    """
     data_root, out = local_path(data_root, "data_root"), local_path(out, "out")
     yield from run_in_processes(partial(_run_records, data_root=data_root, out=out, overwrite=overwrite), configs)
 
 
 def _run_records(config: RunConfig, *, data_root: Path, out: Path, overwrite: bool) -> list[Record]:
-    folder = out / config.name
-    finish_in_folder(config, config.data.load(data_root), folder, overwrite=overwrite)
+    folder, data = out / config.name, config.data.load(data_root)
+    is_begun = (folder / CONFIG).exists() and not overwrite
+    if not is_begun or not is_finished(resolved_config(config, data), folder):
+        run_in_folder(config, data, folder, overwrite=overwrite, resume=is_begun)
     return read_records(folder / RECORDS)
