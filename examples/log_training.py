@@ -7,9 +7,9 @@ from mlflow.tracking import MlflowClient  # pip install mlflow-skinny
 from torch.utils.tensorboard import SummaryWriter  # pip install tensorboard
 
 from mpcs_torch.io.packaged import packaged_file
-from mpcs_torch.trainer.config.load_with_suggestions import load_config
+from mpcs_torch.trainer.config.load import load_config
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
+from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
 
 config = load_config(packaged_file("experiments", "digits"), ["epochs.count=5"])
 folder = Path("runs/logged")
@@ -20,9 +20,9 @@ experiment = client.get_experiment_by_name(config.name)
 run = client.create_run(client.create_experiment(config.name) if experiment is None else experiment.experiment_id)
 
 
-def log(epoch: MeasuredEpoch, state: LoopState) -> None:
+def log(epoch: MeasuredEpoch, run: TrainingRun) -> None:
     """Log the metrics and the learning rate of an epoch."""
-    for name, value in {**epoch.values, "learning_rate": float(state.optimizer.param_groups[0]["lr"])}.items():
+    for name, value in {**epoch.values, "learning_rate": float(run.optimizer.param_groups[0]["lr"])}.items():
         board.add_scalar(name, value, epoch.number)
         client.log_metric(run.info.run_id, name, value, step=epoch.number)
 

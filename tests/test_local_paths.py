@@ -7,7 +7,6 @@ import ast
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
@@ -31,10 +30,9 @@ from mpcs_torch.integrations.checkpoints import CheckpointCallback, make_selecto
 from mpcs_torch.io.local_paths import PathError, local_path
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule
 from mpcs_torch.monitoring.watch import Settings, Watch, watch_logs
-from mpcs_torch.trainer.config.load_with_suggestions import load_config
-from mpcs_torch.trainer.config.sections import ConfigError, DataConfig, RunConfig
-from mpcs_torch.trainer.folder import finish_in_folder, run_in_folder, sweep
-from mpcs_torch.trainer.recommended import train_recommended
+from mpcs_torch.trainer.config.load import load_config
+from mpcs_torch.trainer.config.sections import ConfigError, DataConfig
+from mpcs_torch.trainer.folder import run_in_folder, sweep
 from mpcs_torch.trainer.result import open_trained, read_records, read_result
 from tests.cli.test_cli import one_line, run
 from tests.processes.in_this_process import in_this_process
@@ -44,23 +42,10 @@ PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
 CONCERN = ConcernSpec(["good", "bad"], refer=0.3)
 RULE = SelectionRule("mpcs", {"mpcs": "min"})
 WATCH = Watch(Settings("", ["any <= 0.1"]), CONCERN)
-SHORT = toy_config(epochs={"count": 1})
+SHORT = toy_config(epochs={"count": 1}, score={})
 CALIBRATION = SavedCalibration("temperature", TemperatureScaling(), ("good", "bad"), True)
-RECOMMENDED = toy_config(
-    epochs={"count": 1, "samples": "validation"},
-    data={"name": "iris", "validation_fraction": 0.3},
-    recommended={},
-)
 PAIRS = {name: Groups(["a", "b"], torch.tensor([0, 1])) for name in ("enrollment", "test")}
 TRIALS = TrialTable(Trials(torch.tensor([0.5, 0.2]), torch.tensor([True, False])), None, PAIRS)
-
-
-class Stop(Exception):
-    """The error that stops a training run before it begins."""
-
-
-def stop(config: RunConfig, folder: Path) -> Any:
-    raise Stop(str(folder))
 
 
 def here(name: str) -> Path:
@@ -100,10 +85,8 @@ DOORS: dict[str, Callable[[Any], object]] = {
     "load_config(path)": load_config,
     "load(root) of DataConfig": lambda root: DataConfig(name="mnist").load(root),
     "run_in_folder(folder)": lambda folder: run_in_folder(SHORT, toy_data(), folder),
-    "finish_in_folder(folder)": lambda folder: finish_in_folder(SHORT, toy_data(), folder, lambda *_: nullcontext([])),
     "sweep(data_root)": lambda root: list(sweep([toy_config(data={"name": "mnist"})], root, here("runs"))),
     "sweep(out)": lambda out: list(sweep([SHORT], here("data"), out)),
-    "train_recommended(folder)": lambda folder: train_recommended(RECOMMENDED, toy_data(), folder, stop),
     "read_records(path)": read_records,
     "read_result(folder)": read_result,
     "open_trained(folder)": lambda folder: open_trained(folder, toy_data()),

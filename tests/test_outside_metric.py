@@ -78,12 +78,12 @@ def test_it_scores_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_a_config_names_what_is_wrong_with_a_metric(capsys: pytest.CaptureFixture[str]) -> None:
     wrong = {
         "metrics=[]": "metrics: must have at least one metric",
-        "metrics=[soft_f1_micro]": "soft_f1_micro takes soft labels",
+        "metrics=[soft_f1_micro]": "must be one of accuracy, ",
         "metrics=[{name: test_it, metric: mpcs}]": "name must not be 'epoch' nor begin with 'test_'",
         "metrics=[{name: accuracy}, {name: mpcs, k: 9}]": "k must be from 1 to the number of classes (3), but got 9",
         "epochs.test=[brier_score]": "epochs.test: must name metrics of the run",
-        "selector.by=brier_score": "selector.by: must be one of the run's metrics",
-        "scheduler={name: mpcs_lr, score: accuracy}": "scheduler.score: must be one of the run's metrics that are",
+        "selector.by=brier_score": "selector.by: must be one of the suitable metrics of the run",
+        "scheduler={name: mpcs_lr, score: accuracy}": "scheduler.score: must be one of the suitable metrics of the run",
     }
     for override, message in wrong.items():
         assert run("train", IRIS, override) == 2

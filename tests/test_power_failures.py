@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from unittest.mock import patch
 
 import pytest
 import torch
@@ -19,12 +18,10 @@ from mpcs_torch.evaluation.files.trials import Trials, TrialTable
 from mpcs_torch.evaluation.files.write import write_trials
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io import atomic_files as files
-from mpcs_torch.learning import CheckpointSelector, DecisionRule, Recommendation, SelectionRule, checkpoint_files
+from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule, checkpoint_files
 from mpcs_torch.monitoring.watch import Watch
 from mpcs_torch.report.monitor import write_monitor_report
-from mpcs_torch.trainer.config import trusted_code
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.recommended import write_choice
 from mpcs_torch.trainer.result import RunResult
 from tests.cli.test_cli import IRIS, run
 from tests.monitoring.test_watch import CONCERN, SETTINGS, go_on
@@ -93,13 +90,6 @@ def watch(folder: Path, number: int) -> None:
     write_monitor_report(watched, folder / "monitor.html")
 
 
-def started_run(folder: Path, number: int) -> None:
-    config = _kept_inputs()[0] / f"config{number}.yaml"
-    config.write_text("model: {path: 'own:Net'}")
-    with patch.object(trusted_code, "started_runs", lambda: folder):
-        trusted_code.remember_started(config)
-
-
 WHOLE_FILES: Mapping[str, Write] = {
     "text": lambda folder, number: files.replace_text(folder / "a.txt", f"number {number}"),
     "several files": several_files,
@@ -107,15 +97,10 @@ WHOLE_FILES: Mapping[str, Write] = {
     "decision rule": lambda folder, number: DecisionRule(ConcernSpec(2), calibration=None, seed=number).save(
         folder / "rule.pt", overwrite=True
     ),
-    "choice of the recipe": lambda folder, number: write_choice(
-        Recommendation("plain", DecisionRule(ConcernSpec(2), calibration=None), number / 10, (), (), 0.0),
-        folder,
-    ),
     "concern": lambda folder, number: save_concern(ConcernSpec(1 + number), folder / f"concern-{number}.yaml"),
     "result of a run": lambda folder, number: RunResult(number, "why", {}).write(folder),
     "key and list of trials": matrix,
     "state and report of a monitor": watch,
-    "mark of a started run": started_run,
     **{
         line: command(line)
         for line in (

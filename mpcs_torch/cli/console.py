@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # a verb without results starts without torch
     from mpcs_torch.evaluation import Result
     from mpcs_torch.evaluation.files.predictions import Predictions
     from mpcs_torch.evaluation.requirements import Outcome
-    from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch
+    from mpcs_torch.trainer.loop import Hook, MeasuredEpoch, TrainingRun
 
 
 def finite(value: Any) -> Any:
@@ -191,7 +191,7 @@ def progress_bar(name: str, epochs: int) -> "Iterator[Hook]":
     """Show a progress bar for ``epochs`` epochs. Yield a hook that advances it and shows two metrics of each epoch."""
     with shown_progress(name, epochs, COUNT, "{task.fields[values]}") as update:
 
-        def advance(epoch: "MeasuredEpoch", state: "LoopState") -> None:  # noqa: ARG001  # a Hook
+        def advance(epoch: "MeasuredEpoch", run: "TrainingRun") -> None:  # noqa: ARG001  # a Hook
             columns = [column for column in ("accuracy", "mpcs") if column in epoch.values] or list(epoch.values)[:2]
             values = "  ".join(f"{column} {epoch.values[column]:.4f}" for column in columns)
             update(completed=epoch.number, values=values)

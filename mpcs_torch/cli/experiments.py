@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.cli.console import COMMAND_LINE, counting_bar, heading, note, part_text, progress_bar, show
+from mpcs_torch.cli.console import COMMAND_LINE, counting_bar, heading, note, progress_bar, show
 from mpcs_torch.io.atomic_files import save_figure
 from mpcs_torch.paper import experiments, published_values
 from mpcs_torch.paper.experiments import FinishedRun
@@ -41,14 +41,14 @@ def reproduce_one(name: str, data_root: Path, out: Path, records: Path | None) -
     overwrite = COMMAND_LINE.overwrite
     with progress_bar(name, experiments.experiment_config(name).epochs.count) as bar:
         run = experiments.reproduce_experiment(name, data_root, out / name, records, [bar], overwrite=overwrite)
-    parts: list[Table | str] = [f"\n{heading(run.title)}", published_values.table_2_row(name, run.records)]
+    parts: list[Table | str] = [f"\n{heading(run.title)}", published_values.table_2({name: run.records}, {})]
     parts += [] if run.costs is None else [published_values.table_3({name: run.costs})]
     if run.agreement is not None:
         parts.append(f"{run.agreement}.")
     elif records is not None:
         parts.append("Not compared epoch by epoch: no record was published, or its data were split without a seed.")
     if name == "case-study":
-        parts += [experiments.picks_table(experiments.picks(run)), experiments.figure_5_comparison(run, part_text)]
+        parts += [experiments.picks_table(run), *experiments.figure_5_comparison(run)]
     show(*parts)
     note(f"\nwrote {out / name / 'records.csv'}; `mpcs report {out / name}` draws its trends")
     return run

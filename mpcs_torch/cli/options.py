@@ -160,9 +160,7 @@ Intervals = Annotated[
     bool, typer.Option("--intervals/--no-intervals", help="Give values intervals, and compare models.")
 ]
 Out = Annotated[Path, typer.Option(help="Folder for the runs.")]
-TrustCode = Annotated[
-    bool, typer.Option("--trust-code", help="Run the code that a run names, also if you did not start this run.")
-]
+TrustCode = Annotated[bool, typer.Option("--trust-code", help="Run the code that the config.yaml of a run names.")]
 _VALIDATION = "Predictions and labels of samples that the model was not trained on, as `mpcs score` reads them."
 Validation = Annotated[Path, file_argument("VALIDATION", _VALIDATION)]
 

@@ -58,7 +58,7 @@ def get(name: str, root: Path) -> None:
 
 def status(root: Path) -> Iterator[tuple[str, str]]:
     """Yield the name and the state (as text) of each data set of the paper, and of each other UCR set in ``root``."""
-    for name in ("iris", "digits", "breast_cancer", "wine"):
+    for name in ("iris", "digits", "breast_cancer"):
         yield name, "inside scikit-learn"
     ucr = sorted(f"ucr/{path.name}" for path in (root / "UCR").glob("*") if path.is_dir())
     for name in dict.fromkeys([*CHECKSUMS, *filter(is_known, ucr)]):

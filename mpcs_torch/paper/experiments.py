@@ -6,7 +6,7 @@ from dataclasses import asdict, astuple, dataclass, replace
 from pathlib import Path
 from statistics import median
 from timeit import timeit
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,12 +35,12 @@ from mpcs_torch.paper.published_values import (
     table_3,
 )
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
+from mpcs_torch.trainer.config.load import load_packaged_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import Hook, LoopState, MeasuredEpoch, PreparedRun, inputs_from_logits, value_of
-from mpcs_torch.trainer.prepare import make_metrics
+from mpcs_torch.trainer.loop import Hook, MeasuredEpoch, TrainingRun
+from mpcs_torch.trainer.measuring import inputs_from_logits, value_of
 from mpcs_torch.trainer.result import Record, read_records
 
 
@@ -102,7 +102,7 @@ def finish_run(
     """Train in ``folder``, collect metrics and confusion matrices of all epochs, and optionally time the metrics."""
     epochs, start = list[MeasuredEpoch](), time.perf_counter()
 
-    def keep(epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG001  # a Hook
+    def keep(epoch: MeasuredEpoch, run: TrainingRun) -> None:  # noqa: ARG001  # a Hook
         epochs.append(epoch)
 
     run, _ = run_in_folder(config, data, folder, [keep, *hooks], overwrite=overwrite)
@@ -128,20 +128,19 @@ MIN_ROUNDS, MAX_ROUNDS, BUDGET_SECONDS = 5, 50, 5.0
 
 
 @torch.no_grad()
-def measure_costs(run: PreparedRun) -> MetricCosts:
+def measure_costs(run: TrainingRun) -> MetricCosts:
     """Return the median times of the forward pass and of each metric; a warm-up round is not counted.
 
     Metrics are timed without the forward pass, whose noise would hide the differences between metrics.
     """
-    model, evaluator = run.state.model, run.evaluator
-    logits = evaluator.logits(model)
+    logits = run.logits(run.split)
     metrics = {name: _timed(run, logits, name) for name in TIMED}
     passes: list[float] = []
     seconds: dict[str, list[float]] = {name: [] for name in metrics}
     start = time.perf_counter()
     for done in range(1 + MAX_ROUNDS):
         for name, metric in metrics.items():
-            passes.append(timeit(lambda: evaluator.logits(model), number=1))
+            passes.append(timeit(lambda: run.logits(run.split), number=1))
             seconds[name].append(timeit(metric, number=1))
         if done >= MIN_ROUNDS and time.perf_counter() - start > BUDGET_SECONDS:
             break
@@ -149,9 +148,9 @@ def measure_costs(run: PreparedRun) -> MetricCosts:
     return MetricCosts(1000 * median(passes[len(metrics) :]), alone)
 
 
-def _timed(run: PreparedRun, logits: Tensor, name: str) -> Callable[[], float]:
-    target = run.evaluator.split.labels
-    [(entry, made)] = make_metrics(run.config, run.data, only=[name])
+def _timed(run: TrainingRun, logits: Tensor, name: str) -> Callable[[], float]:
+    target = run.split.labels
+    [(entry, made)] = [metric for metric in run.metrics if metric[0].name == name]
     return lambda: entry.number(value_of(made, inputs_from_logits(logits, {entry.takes})[entry.takes], target))
 
 
@@ -174,25 +173,6 @@ def _runs_table(finished: Mapping[str, FinishedRun]) -> Table:
     return Table(["run", "model and data", "seconds", "epochs equal to the record, from the first"], rows)
 
 
-class Pick(NamedTuple):
-    """An epoch, and the metrics that rank this epoch first."""
-
-    metrics: tuple[str, ...]
-    record: Record
-    confusion: Tensor
-    """The confusion matrix on the training set, int64 (C, C); rows are true classes."""
-
-    @property
-    def errors(self) -> int:
-        """The number of misclassified training samples."""
-        return int(self.confusion.sum() - self.confusion.trace())
-
-    @property
-    def dangerous(self) -> int:
-        """The number of dangerous errors on training samples."""
-        return int(self.record["dangerous"])
-
-
 def pick(records: Sequence[Record], column: str) -> int:
     """Return the number of the first epoch with the best value of the metric ``column``; NaN is ignored."""
     rule = SelectionRule(column, {column: METRICS[column].direction or "min"})
@@ -201,47 +181,53 @@ def pick(records: Sequence[Record], column: str) -> int:
     return ranking[0].number
 
 
-def picks(run: FinishedRun) -> list[Pick]:
-    """Return each epoch that some metric ranks first; the epoch that MPCS ranks first comes last."""
+def _errors(confusion: Tensor) -> int:
+    return int(confusion.sum() - confusion.trace())
+
+
+def picks_table(run: FinishedRun) -> Table:
+    """Return a table of the epochs that metrics rank first: their metrics on the training set, and test accuracy."""
     metrics_by_epoch: dict[int, list[str]] = {}
     for metric in (*BENCHMARKS, "mpcs"):
         metrics_by_epoch.setdefault(pick(run.records, metric), []).append(metric)
-    epochs = sorted(metrics_by_epoch, key=lambda epoch: ("mpcs" in metrics_by_epoch[epoch], epoch))
-    return [Pick(tuple(metrics_by_epoch[epoch]), run.records[epoch - 1], run.confusions[epoch - 1]) for epoch in epochs]
-
-
-def picks_table(chosen: Sequence[Pick]) -> Table:
-    """Return a table of ``chosen`` epochs: metrics on the training set, and test accuracy."""
-    header = ["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
     rows = []
-    for one in chosen:
-        train, test = (f"{100 * one.record[column]:.2f} %" for column in ("accuracy", "test_accuracy"))
-        counts = [str(one.errors), str(one.dangerous)]
+    for epoch, metrics in metrics_by_epoch.items():
+        record, errors = run.records[epoch - 1], _errors(run.confusions[epoch - 1])
         rows.append(
-            [", ".join(one.metrics), f"{one.record['epoch']:.0f}", train, *counts, f"{one.record['mpcs']:.4f}", test]
+            [
+                ", ".join(metrics),
+                str(epoch),
+                f"{100 * record['accuracy']:.2f} %",
+                str(errors),
+                f"{record['dangerous']:.0f}",
+                f"{record['mpcs']:.4f}",
+                f"{100 * record['test_accuracy']:.2f} %",
+            ]
         )
-    return Table(header, rows)
+    return Table(["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"], rows)
 
 
-def figure_5_comparison(run: FinishedRun, render_table: Callable[[Table], str] = Table.markdown) -> str:
-    """Return a text that compares ``run`` with Fig. 5 of the paper: picked epochs, confusion matrices and errors."""
-    picked = {metric: pick(run.records, metric) for metric in CASE_STUDY_PICKS}
-    lines = [f"{metric} picks epoch {picked[metric]} (paper: {epoch})" for metric, epoch in CASE_STUDY_PICKS.items()]
+def figure_5_comparison(run: FinishedRun) -> list[Table | str]:
+    """Return sentences and tables that compare ``run`` with Fig. 5 of the paper: picks, confusion matrices, errors."""
+    parts: list[Table | str] = [
+        f"{metric} picks epoch {pick(run.records, metric)} (paper: {epoch})"
+        for metric, epoch in CASE_STUDY_PICKS.items()
+    ]
     for epoch, printed in FIGURE_5.items():
         if epoch > len(run.records):
             continue
-        ours = Pick((), run.records[epoch - 1], run.confusions[epoch - 1])
-        names, matrix = run.concern.classes, ours.confusion.t().tolist()
-        rows = [[name, *map(str, row)] for name, row in zip(names, matrix, strict=True)]
-        equal = sum(a == b for row, other in zip(matrix, printed, strict=True) for a, b in zip(row, other, strict=True))
+        confusion = run.confusions[epoch - 1].t()
+        equal = int((confusion == torch.tensor(printed)).sum())
         errors, dangerous = CASE_STUDY_ERRORS[epoch]
-        lines += [
-            f"\nEpoch {epoch}: {ours.errors} errors (paper: {errors}), {ours.dangerous} dangerous "
-            f"(paper: {dangerous}); {equal} of {len(matrix) ** 2} cells of the confusion matrix are those of Fig. 5",
-            "",
-            render_table(Table(["predicted \\ true", *names], rows)),
-        ]
-    return "\n".join(lines)
+        parts.append(
+            f"Epoch {epoch}: {_errors(confusion)} errors (paper: {errors}), "
+            f"{run.records[epoch - 1]['dangerous']:.0f} dangerous (paper: {dangerous}); "
+            f"{equal} of {confusion.numel()} cells of the confusion matrix are those of Fig. 5"
+        )
+        names = run.concern.classes
+        rows = [[name, *map(str, row)] for name, row in zip(names, confusion.tolist(), strict=True)]
+        parts.append(Table(["predicted \\ true", *names], rows))
+    return parts
 
 
 NAMES = ("figure6-plain", "figure6-mpcs")
@@ -270,7 +256,10 @@ def ratios(plain: Sequence[Record], with_mpcs: Sequence[Record]) -> dict[str, fl
 
 def ratios_table(ours: Mapping[str, float]) -> Table:
     """Return a table that compares ``ours``, the `ratios` of the published seed, with the paper."""
-    rows = [[n, f"{ours[n]:.4f}", f"{FIGURE_6[n]:.4f}", f"{ours[n] - FIGURE_6[n]:+.4f}"] for n in COLUMNS]
+    rows = []
+    for name in COLUMNS:
+        mine, printed = ours[name], FIGURE_6[name]
+        rows.append([name, f"{mine:.4f}", f"{printed:.4f}", f"{mine - printed:+.4f}"])
     return Table(["sum over epochs, MPCS run / plain run", "ours", "paper", "difference"], rows)
 
 

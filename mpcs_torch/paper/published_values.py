@@ -53,6 +53,10 @@ class Agreement:
         return f"{text}, including the first {self.from_first}; first difference: {self.first_difference}"
 
 
+def _four_decimals(value: float) -> str:
+    return f"{value:.4f}".replace("-0.0000", "0.0000")
+
+
 def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement:
     """Compare ``records`` with ``published`` ones at 4 decimals.
 
@@ -65,7 +69,7 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
             name = "mpcs_count" if column == "mpcs" else column
             if name not in ours:
                 raise ValueError(f"columns of published records must be among {', '.join(ours)}, but got {column}.")
-            mine, printed = (f"{number:.4f}".replace("-0.0000", "0.0000") for number in (ours[name], value))
+            mine, printed = _four_decimals(ours[name]), _four_decimals(value)
             if mine != printed:
                 unequal.append(f"{column} {mine} for {printed}")
         if unequal:
@@ -121,17 +125,6 @@ def correlations(records: Sequence[Record]) -> tuple[float, ...]:
 def seed_intervals(runs: Sequence[Sequence[Record]]) -> tuple[MeanOverRuns, ...]:
     """Return the mean and interval of each of the `correlations` over ``runs`` with different seeds."""
     return tuple(map(mean_interval, zip(*map(correlations, runs), strict=True)))
-
-
-def table_2_row(name: str, records: Sequence[Record]) -> Table:
-    """Return a table of one experiment's correlations with MPCS (mpcs and mpcs_count) beside those in the paper."""
-    printed = TABLE_2.get(name)
-    rows = []
-    for i, (benchmark, ours) in enumerate(zip(BENCHMARKS, correlations(records), strict=True)):
-        row = [benchmark, f"{spearman(records, 'mpcs', benchmark):.4f}", f"{ours:.4f}"]
-        rows.append(row if printed is None else [*row, f"{printed[i]:.4f}", f"{ours - printed[i]:+.4f}"])
-    header = ["Spearman with", "mpcs", "mpcs_count"]
-    return Table(header if printed is None else [*header, "paper", "difference"], rows)
 
 
 def table_2(runs: Mapping[str, Sequence[Record]], seeds: Mapping[str, Sequence[MeanOverRuns]]) -> Table:

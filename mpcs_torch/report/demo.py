@@ -5,9 +5,7 @@ from pathlib import Path
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.plots.bars import paired_counts
 from mpcs_torch.plots.decisions import risk_coverage_figure
-from mpcs_torch.report.figures import costliest, draw_confusion
-from mpcs_torch.report.render import draw, render
-from mpcs_torch.trainer.recommended import (
+from mpcs_torch.report.demonstration import (
     BY_COST,
     FAIR,
     LIMIT,
@@ -17,6 +15,8 @@ from mpcs_torch.trainer.recommended import (
     Demonstration,
     Effect,
 )
+from mpcs_torch.report.figures import costliest, draw_confusion
+from mpcs_torch.report.render import draw, render
 
 
 def write_demo_report(demo: Demonstration, path: Path) -> None:

@@ -31,7 +31,7 @@ from mpcs_torch.report.figures import ClassifierSections, error_kind
 from mpcs_torch.report.harm import MAX_SENTENCES, TERMS, harm_sentence, outcome_tiles
 from mpcs_torch.report.render import SHOWN, Drawing, comparison_section, draw, part, render, save_table, write_page
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config.load_with_suggestions import dump_config
+from mpcs_torch.trainer.config.load import dump_config
 from mpcs_torch.trainer.config.parts import TEST
 from mpcs_torch.trainer.result import TrainedRun
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeGuard
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torchvision.datasets import MNIST
 
 from mpcs_torch.errors import DataError, printable, quoted, shown
 from mpcs_torch.io.untrusted_files import read_text
+from mpcs_torch.processes import ALONE, World
 
 
 class Split(NamedTuple):
@@ -55,31 +56,51 @@ class DataSplits:
         return replace(self, train=train, test=test, validation=validation)
 
 
+def shuffled(split: Split, world: World = ALONE) -> Tensor:
+    """Return a random order of the samples, int64 (N,), which is the same in all processes.
+
+    The order is that of ``DataLoader(..., shuffle=True)``, and uses up the same numbers of the global random generator.
+    """
+    order = torch.empty(len(split.labels), dtype=torch.int64)
+    if world.is_first:  # draw the same numbers as DataLoader and RandomSampler before the first batch
+        _random_seed()  # a DataLoader draws a seed for workers even if it has none
+        order = torch.randperm(len(order), generator=torch.Generator().manual_seed(_random_seed()))
+    order = order.to(split.labels.device)
+    world.copy_from_first([order])
+    return order
+
+
+def _random_seed() -> int:
+    return int(torch.empty((), dtype=torch.int64).random_())
+
+
 def check_splits(data: DataSplits, source: str) -> None:
     """Check the shapes and values of all splits; raise a `DataError` that names ``source`` and the invalid array."""
-    classes = len(data.class_names)
-    for name, split in (("train", data.train), ("test", data.test), ("validation", data.validation)):
-        if split is None and name == "validation":
-            continue
+    splits = {"train": data.train, "test": data.test}
+    if data.validation is not None:
+        splits["validation"] = data.validation
+    for name, split in splits.items():
         if not isinstance(split, Split):
             raise DataError(f"{source}: {name} must be a Split, but is {type(split).__name__}")
         inputs, labels, groups = split
-        ends = (int(labels.min()), int(labels.max())) if _is_column(labels) and labels.numel() else (-1, -1)
-        if not 0 <= ends[0] <= ends[1] < classes:
-            array, rule = "labels", f"int64 (N,) from 0 to {classes - 1}"
-        elif not isinstance(inputs, Tensor) or inputs.shape[:1] != labels.shape:
-            array, rule = "inputs", f"(N, ...) with N = {len(labels)}, as labels"
-        elif groups is not None and not (_is_column(groups) and groups.shape == labels.shape):
-            array, rule = "groups", f"int64 (N,) with N = {len(labels)}, as labels"
-        else:
-            continue
-        values = getattr(split, array)
+        rows = labels.shape if _is_column(labels) and len(labels) else None
+        _require_array(f"{source}: {name}.labels", labels, rows is not None, "int64 (N,) with N > 0")
+        last, low, high = len(data.class_names) - 1, int(labels.min()), int(labels.max())
+        if not 0 <= low <= high <= last:
+            raise DataError(f"{source}: {name}.labels must be from 0 to {last}, but are from {low} to {high}")
+        same_rows = isinstance(inputs, Tensor) and inputs.shape[:1] == rows
+        _require_array(f"{source}: {name}.inputs", inputs, same_rows, f"(N, ...) with N = {len(labels)}, as labels")
+        of_rows = groups is None or (_is_column(groups) and groups.shape == rows)
+        _require_array(f"{source}: {name}.groups", groups, of_rows, f"int64 (N,) with N = {len(labels)}, as labels")
+
+
+def _require_array(name: str, values: object, is_valid: bool, rule: str) -> None:
+    if not is_valid:
         seen = f"{values.dtype} {tuple(values.shape)}" if isinstance(values, Tensor) else type(values).__name__
-        between = f" from {ends[0]} to {ends[1]}" if array == "labels" and _is_column(values) and len(values) else ""
-        raise DataError(f"{source}: {name}.{array} must be {rule}, but is {seen}{between}")
+        raise DataError(f"{name} must be {rule}, but is {seen}")
 
 
-def _is_column(values: object) -> TypeGuard[Tensor]:
+def _is_column(values: object) -> bool:
     return isinstance(values, Tensor) and values.dtype == torch.int64 and values.ndim == 1
 
 
@@ -112,8 +133,10 @@ def hold_out_validation(data: DataSplits, fraction: float, seed: int) -> DataSpl
     except ValueError as error:  # such as a class with one sample
         reason = f"data.validation_fraction {fraction} cannot split {len(labels)} training samples: {error}"
         raise DataError(reason) from None
-    kept, moved = (torch.from_numpy(index).sort().values for index in (kept, moved))
-    return replace(data, train=data.train.at(kept), validation=data.train.at(moved))
+    kept.sort()
+    moved.sort()
+    train = data.train
+    return replace(data, train=train.at(torch.from_numpy(kept)), validation=train.at(torch.from_numpy(moved)))
 
 
 Fraction = Annotated[float, Field(gt=0, lt=1)]
@@ -143,7 +166,6 @@ def load_scikit_learn(
 
 load_iris = partial(load_scikit_learn, datasets.load_iris, (4,))
 load_digits = partial(load_scikit_learn, datasets.load_digits, (1, 8, 8))
-load_wine = partial(load_scikit_learn, datasets.load_wine, (13,))
 
 
 def load_breast_cancer(
@@ -175,10 +197,11 @@ def load_mnist(root: Path, *, rows: bool = False) -> DataSplits:
     except Exception as error:  # torchvision raises many kinds of errors
         place = printable(str(root / "MNIST" / "raw"))
         raise DataError(f"MNIST is missing or broken in {place} (mpcs data get mnist downloads it)") from error
-    images = [part.data.float().div(255) for part in parts]
-    inputs = images if rows else [each.unsqueeze(1) for each in images]
-    train, test = (Split(each, part.targets) for each, part in zip(inputs, parts, strict=True))
-    return DataSplits(train, test, tuple(map(str, range(10))))
+    splits = []
+    for part in parts:
+        images = part.data.float().div(255)
+        splits.append(Split(images if rows else images.unsqueeze(1), part.targets))
+    return DataSplits(splits[0], splits[1], tuple(map(str, range(10))))
 
 
 def load_add(root: Path) -> DataSplits:
@@ -189,13 +212,13 @@ def load_add(root: Path) -> DataSplits:
     Raises:
         DataError: If one of the four files of ``root/ADD`` is missing, or holds no array of numbers.
     """
-    train, test = (_read_add(root / "ADD", name) for name in ("train", "test"))
-    return DataSplits(train, test, ("0", "1", "2"))
+    return DataSplits(_read_add(root / "ADD", "train"), _read_add(root / "ADD", "test"), ("0", "1", "2"))
 
 
 def _read_add(folder: Path, name: str) -> Split:
     try:
-        inputs, labels = (torch.from_numpy(np.load(folder / f"{kind}_{name}.npy")) for kind in ("X", "Y"))
+        inputs = torch.from_numpy(np.load(folder / f"X_{name}.npy"))
+        labels = torch.from_numpy(np.load(folder / f"Y_{name}.npy"))
         return Split(inputs.float(), labels.flatten().long())
     except Exception as error:  # numpy parses headers as code, which raises many kinds of errors
         place = f"{printable(str(folder))}: X_{name}.npy and Y_{name}.npy"
@@ -219,14 +242,16 @@ def load_ucr(root: Path, *, set: str) -> DataSplits:  # noqa: A002  # a key of t
         raise DataError(f"UCR set {quoted(set)}: training and test series must have one length")
     names = _sorted_labels(labels)
     numbers = {name: number for number, name in enumerate(names)}
-    train, test = (Split(values, torch.tensor([numbers[label] for label in labels])) for labels, values in parts)
-    return DataSplits(train, test, tuple(names))
+    splits = [Split(values, torch.tensor([numbers[label] for label in labels])) for labels, values in parts]
+    return DataSplits(splits[0], splits[1], tuple(names))
 
 
 def _read_ucr(folder: Path, stem: str) -> tuple[list[str], Tensor]:
     """Read the file ``<stem>.tsv`` or ``<stem>.ts``: the labels as text, and values (N, steps, 1), float32."""
-    path = next((path for suffix in ("tsv", "ts") if (path := folder / f"{stem}.{suffix}").is_file()), None)
-    if path is None:
+    path = folder / f"{stem}.tsv"
+    if not path.is_file():
+        path = folder / f"{stem}.ts"
+    if not path.is_file():
         hint = f"mpcs data get ucr/{folder.name} downloads it"
         raise DataError(f"{printable(str(folder))} must hold {stem}.tsv or .ts, but has none of them ({hint})")
     try:
@@ -255,7 +280,6 @@ DATASETS: dict[str, Callable[..., DataSplits]] = {
     "iris": load_iris,
     "digits": load_digits,
     "breast_cancer": load_breast_cancer,
-    "wine": load_wine,
     "mnist": load_mnist,
     "ucr": load_ucr,
     "add": load_add,

@@ -1,38 +1,39 @@
 """Train runs in folders, and sweeps of many runs in parallel."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.io.atomic_files import flush_paths, locked, replace_text
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import read_text
-from mpcs_torch.learning import CheckpointSelector, checkpoint_files
+from mpcs_torch.learning import CheckpointSelector
+from mpcs_torch.learning.checkpoint_files import MANIFEST, delete_checkpoints
 from mpcs_torch.processes import ALONE, World, run_in_processes
-from mpcs_torch.trainer.config.load_with_suggestions import changed_keys, dump_config
+from mpcs_torch.trainer.checkpoints import FOLDER as CHECKPOINTS
+from mpcs_torch.trainer.checkpoints import open_selector, selector_hook
+from mpcs_torch.trainer.config.load import changed_keys, dump_config
 from mpcs_torch.trainer.config.sections import RunConfig
-from mpcs_torch.trainer.config.trusted_code import remember_started
 from mpcs_torch.trainer.data import DataSplits
-from mpcs_torch.trainer.loop import Hook, PreparedRun
-from mpcs_torch.trainer.prepare import prepare_run, resolved_config
-from mpcs_torch.trainer.result import FILE as RESULT
-from mpcs_torch.trainer.result import Record, RunResult, measure_result, read_records, read_result, record_writer
-from mpcs_torch.trainer.resume import FILE as SAVED
-from mpcs_torch.trainer.resume import (
-    FOLDER,
-    RunKeeper,
-    check_resumable,
-    cut_records,
-    open_selector,
-    read_state,
-    restore,
-    selector_hook,
+from mpcs_torch.trainer.loop import Hook, TrainingRun, resolved_config
+from mpcs_torch.trainer.result import (
+    CONFIG,
+    RECORDS,
+    Record,
+    RunResult,
+    measure_result,
+    read_records,
+    read_result,
+    record_writer,
 )
+from mpcs_torch.trainer.result import FILE as RESULT
+from mpcs_torch.trainer.resume import FILE as SAVED
+from mpcs_torch.trainer.resume import RunKeeper, check_resumable, cut_records, read_state, restore
 
-CONFIG = "config.yaml"
-RUN_FILES = (CONFIG, "records.csv", RESULT, "report.html", SAVED)
+RUN_FILES = (CONFIG, RECORDS, RESULT, "report.html", SAVED)
 """The files of a run, without its checkpoints. If a run is replaced, these files and the checkpoints are deleted."""
 
 
@@ -54,15 +55,14 @@ def is_finished(config: RunConfig, folder: Path) -> bool:
     if (stopped := read_result(folder).stopped) is not None:
         raise RunExistsError(f"{folder} has a run that stopped {stopped}; more epochs would not change that")
     if not (folder / SAVED).exists():
-        raise RunExistsError(
-            f"{folder} has a finished run without {SAVED}, which is needed to resume it: train it anew"
-        )
+        problem = f"has a finished run without {SAVED}, which is needed to resume it: train it anew"
+        raise RunExistsError(f"{folder} {problem}")
     return False
 
 
 def check_free(folders: Iterable[Path], *, overwrite: bool) -> None:
     """Raise a `RunExistsError` if any of ``folders`` has a run, unless ``overwrite`` is true."""
-    marks = (*RUN_FILES, f"{FOLDER}/{checkpoint_files.MANIFEST}")
+    marks = (*RUN_FILES, f"{CHECKPOINTS}/{MANIFEST}")
     taken = [str(folder) for folder in folders if any((folder / mark).exists() for mark in marks)]
     if taken and not overwrite:
         raise RunExistsError(f"{', '.join(taken)} already has a run: choose another folder or pass --overwrite")
@@ -77,7 +77,7 @@ def run_in_folder(
     overwrite: bool = False,
     resume: bool = False,
     world: World = ALONE,
-) -> tuple[PreparedRun, RunResult]:
+) -> tuple[TrainingRun, RunResult]:
     """Train to the last epoch, and write ``config.yaml`` (with all defaults), ``records.csv`` and ``result.json``.
 
     Args:
@@ -96,81 +96,74 @@ def run_in_folder(
         StoppedError: If the process was interrupted or terminated; the run can be resumed.
     """
     folder = local_path(folder, "folder")
+    run = TrainingRun(config, data, world)  # this checks the config; do so before an old run is deleted
     with ExitStack() as stack:
-        world.from_first(lambda: stack.enter_context(locked(folder)))
-        # Check after locking, because another process may have finished a run in the meantime.
-        world.from_first(lambda: check_free([folder], overwrite=overwrite or resume))
-        # This checks the config; do so before an old run is deleted.
-        prepared = prepare_run(config, data, world)
-        saved = world.from_first(lambda: read_state(folder) if resume else None)
+
+        def open_folder() -> dict[str, Any] | None:
+            stack.enter_context(locked(folder))
+            # Check after locking, because another process may have finished a run in the meantime.
+            check_free([folder], overwrite=overwrite or resume)
+            return read_state(folder) if resume else None
+
+        saved = world.from_first(open_folder)
         if saved is not None:
-            restore(prepared, saved)
+            restore(run, saved)
         elif resume and not overwrite and (folder / CONFIG).exists():
-            check_resumable(read_text(folder / CONFIG), prepared.config)
-        world.from_first(lambda: _begin(prepared, folder, is_new=saved is None))
-        world.from_first(lambda: remember_started(folder / CONFIG))
+            check_resumable(read_text(folder / CONFIG), run.config)
+        world.from_first(lambda: _begin(run, folder, is_new=saved is None))
         selector = open_selector(config, folder) if world.is_first else None
-        saving = [] if config.selector is None else [selector_hook(selector)]
+        hooks_here = [] if config.selector is None else [selector_hook(selector)]
         if world.is_first:
-            records = record_writer(folder / "records.csv", config.columns, append=saved is not None)
-            hooks = [stack.enter_context(records), *saving, *hooks]
+            records = record_writer(folder / RECORDS, config.columns, append=saved is not None)
+            hooks_here = [stack.enter_context(records), *hooks_here, *hooks]
         keeper = RunKeeper(folder, config.training.save_seconds)
         stack.enter_context(keeper.watching())
-        prepared.start(hooks if world.is_first else saving, keeper.after_step)
-        keeper.save(prepared)
-        result = measure_result(prepared, selector)
+        run.train(hooks_here, keeper.after_step)
+        keeper.save(run)
+        result = measure_result(run, selector)
         world.from_first(lambda: _write_result(result, folder, selector))
-    return prepared, result
+    return run, result
 
 
-def _begin(run: PreparedRun, folder: Path, *, is_new: bool) -> None:
+def _begin(run: TrainingRun, folder: Path, *, is_new: bool) -> None:
     """Clear ``folder`` for a new run; for a resumed run, remove the records of epochs after the saved state."""
-    if not is_new:
+    outdated: tuple[str, ...] = ()
+    if is_new:
+        delete_checkpoints(folder / CHECKPOINTS)  # first, because it raises if it cannot read the manifest
+        outdated = RUN_FILES
+    else:
+        cut_records(folder / RECORDS, run.epochs)
         if changed_keys(read_text(folder / CONFIG), run.config):
-            for name in (RESULT, "report.html"):
-                (folder / name).unlink(missing_ok=True)
-            replace_text(folder / CONFIG, dump_config(run.config))
-        cut_records(folder / "records.csv", run.state.epochs)
-        return
-    checkpoint_files.delete_checkpoints(folder / FOLDER)  # first, because it raises if it cannot read the manifest
-    for name in RUN_FILES:
-        (folder / name).unlink(missing_ok=True)
-    replace_text(folder / CONFIG, dump_config(run.config))
+            outdated = (RESULT, "report.html")
+    if outdated:
+        for name in outdated:
+            (folder / name).unlink(missing_ok=True)
+        replace_text(folder / CONFIG, dump_config(run.config))
 
 
 def _write_result(result: RunResult, folder: Path, selector: CheckpointSelector | None) -> None:
     """Write ``result`` last, after all else is on disk, because this file marks the run as finished."""
     if selector is not None:
         kept = [selector.folder / epoch.file for epoch in selector.epochs if epoch.file is not None]
-        flush_paths([*filter(Path.exists, kept), selector.folder / checkpoint_files.MANIFEST, selector.folder])
-    flush_paths([folder / "records.csv", folder])
+        flush_paths([*filter(Path.exists, kept), selector.folder / MANIFEST, selector.folder])
+    flush_paths([folder / RECORDS, folder])
     result.write(folder)
-
-
-HooksOf = Callable[[RunConfig, Path], AbstractContextManager[Sequence[Hook]]]
-"""A function of a config and a folder that returns a context with the hooks of the run, such as a progress bar."""
-
-
-def finish_in_folder(
-    config: RunConfig, data: DataSplits, folder: str | Path, make_hooks: HooksOf, *, overwrite: bool = False
-) -> None:
-    """Train or resume the run of ``config`` in ``folder``. Keep a finished run, unless ``overwrite`` is true."""
-    folder = local_path(folder, "folder")
-    is_begun = (folder / CONFIG).exists() and not overwrite
-    if not is_begun or not is_finished(resolved_config(config, data), folder):
-        with make_hooks(config, folder) as hooks:
-            run_in_folder(config, data, folder, hooks, overwrite=overwrite, resume=is_begun)
 
 
 def sweep(
     configs: Sequence[RunConfig], data_root: str | Path, out: str | Path, *, overwrite: bool = False
 ) -> Iterator[tuple[RunConfig, list[Record]]]:
-    """Train each config in ``out/<name>``, in parallel; yield the config and the records of each finished run."""
+    """Train each config in ``out/<name>``, in parallel; yield the config and the records of each finished run.
+
+    A run that was begun is resumed, and a finished run is kept, unless ``overwrite`` is true.
+    """
     data_root, out = local_path(data_root, "data_root"), local_path(out, "out")
     yield from run_in_processes(partial(_run_records, data_root=data_root, out=out, overwrite=overwrite), configs)
 
 
 def _run_records(config: RunConfig, *, data_root: Path, out: Path, overwrite: bool) -> list[Record]:
-    folder = out / config.name
-    finish_in_folder(config, config.data.load(data_root), folder, lambda *_: nullcontext([]), overwrite=overwrite)
-    return read_records(folder / "records.csv")
+    folder, data = out / config.name, config.data.load(data_root)
+    is_begun = (folder / CONFIG).exists() and not overwrite
+    if not is_begun or not is_finished(resolved_config(config, data), folder):
+        run_in_folder(config, data, folder, overwrite=overwrite, resume=is_begun)
+    return read_records(folder / RECORDS)

@@ -1,33 +1,35 @@
-"""The training loop: batches, optimizer steps, evaluation at each epoch, and hooks (functions called after it)."""
+"""The reference trainer: a run with its parts, the training loop, and the measurement at each epoch.
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+Read `TrainingRun` from top to bottom: it makes the parts that the config names, trains, takes a step, takes an epoch,
+measures a split, and saves and restores its state.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim.swa_utils import AveragedModel
+from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
 from mpcs_torch.errors import quoted, require
-from mpcs_torch.functional.inputs.decisions import highest_class
-from mpcs_torch.functional.inputs.probabilities import log_softmax
-from mpcs_torch.functional.measure import Measure
-from mpcs_torch.functional.quality.roc_area import RocArea
+from mpcs_torch.functional.concern.mpcs import pattern_settings
 from mpcs_torch.functional.quality.scores import confusion_matrix
-from mpcs_torch.learning import MarginRamp
-from mpcs_torch.metrics.register import MetricEntry, Takes
+from mpcs_torch.learning import MarginRamp, SoftmaxMarginLoss
+from mpcs_torch.metrics.register import MetricEntry
 from mpcs_torch.processes import ALONE, World, is_of_backend
+from mpcs_torch.trainer.config.load import import_paths
 from mpcs_torch.trainer.config.parts import TEST, PartError, error_of_parts
-from mpcs_torch.trainer.config.sections import Precision, RunConfig
-from mpcs_torch.trainer.data import DataSplits, Split
-from mpcs_torch.trainer.loss_scale import ConcernLossScale
-from mpcs_torch.trainer.named_parts import Loss, Step
+from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
+from mpcs_torch.trainer.data import DataSplits, Split, shuffled
+from mpcs_torch.trainer.measuring import inputs_from_logits, make_metrics, value_of
 
 
 @dataclass(frozen=True)
-class EvaluatedSplit:
+class Measurement:
     """The metrics, confusion matrix and logits of a model on a split."""
 
     values: dict[str, float]
@@ -35,124 +37,7 @@ class EvaluatedSplit:
     confusion: Tensor
     """The confusion matrix, int64 (C, C): rows are true classes, columns predicted classes."""
     logits: Tensor
-    """The logits (N, C) of the samples that this process evaluates."""
-
-
-@dataclass(frozen=True)
-class Evaluator:
-    """A callable that evaluates a model on ``split``. Each process computes the logits of its share of the samples."""
-
-    split: Split
-    metrics: Sequence[tuple[MetricEntry, Any]]
-    """The entries of the register, each with its measure or Metric."""
-    mode: Literal["eval", "train"]
-    precision: Precision
-    classes: int
-    batch_size: int
-    """The maximum number of samples in one forward pass."""
-    world: World = ALONE
-
-    @property
-    def share(self) -> Split:
-        """The samples of ``split`` whose logits this process computes."""
-        rows = self.world.rows(len(self.split.labels))
-        return self.split if self.world.size == 1 else Split(self.split.inputs[rows], self.split.labels[rows])
-
-    @torch.no_grad()
-    def __call__(self, model: nn.Module) -> EvaluatedSplit:
-        """Evaluate ``model`` in the mode ``self.mode`` (train or eval), then restore its earlier mode."""
-        mode_before = model.training
-        model.train(self.mode == "train")
-        logits = self.logits(model)
-        model.train(mode_before)
-        labels = self.split.labels
-        whole = self.world.gather_rows(logits, len(labels))
-        inputs = inputs_from_logits(whole, {entry.takes for entry, _ in self.metrics})
-        values = {entry.name: entry.number(value_of(made, inputs[entry.takes], labels)) for entry, made in self.metrics}
-        confusion = confusion_matrix(inputs["decisions"], labels, num_classes=whole.shape[1]).long()
-        return EvaluatedSplit(values, confusion.cpu(), logits)
-
-    @torch.no_grad()
-    def logits(self, model: nn.Module) -> Tensor:
-        """Compute the logits (N, C) of the samples that this process evaluates."""
-        parts = torch.split(self.share.inputs, self.batch_size)
-        batches = [forward_pass(model, inputs, self.precision, self.classes) for inputs in parts]
-        return batches[0] if len(batches) == 1 else torch.cat(batches)
-
-
-def value_of(made: Any, preds: Tensor, target: Tensor) -> Any:
-    """Return the value of a measure or a Metric, ``made``, for samples that are not validated: a model may diverge."""
-    if isinstance(made, Measure):
-        made = made.on_device_of(preds)
-        return made.value_of_rows(made.rows(preds, target))
-    if isinstance(made, RocArea):
-        return made.value(made.rows(preds, target))
-    made.to(preds.device).reset()
-    return made(preds, target)
-
-
-def inputs_from_logits(logits: Tensor, takes: Collection[Takes]) -> dict[Takes, Tensor]:
-    """Compute the inputs of metrics that ``takes`` lists, such as "probabilities", from ``logits`` (N, C)."""
-    inputs: dict[Takes, Tensor] = {"decisions": highest_class(logits)[1], "trials": logits}
-    if "probabilities" in takes or "log_probabilities" in takes:
-        inputs["log_probabilities"] = log_softmax(logits)
-    if "probabilities" in takes:
-        inputs["probabilities"] = inputs["log_probabilities"].exp()
-    return inputs
-
-
-def forward_pass(model: nn.Module, inputs: Tensor, precision: Precision, classes: int) -> Tensor:
-    """Return the logits (N, ``classes``) of ``model``, as float32 in mixed precision.
-
-    Raise a `PartError` if the output of ``model`` has another shape, or is not floating point.
-    """
-    is_mixed = precision == "bf16-mixed"
-    with torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
-        logits = model(inputs)
-    shape = (len(inputs), classes)
-    if not isinstance(logits, Tensor) or logits.shape != shape or not logits.is_floating_point():
-        seen = f"{logits.dtype} {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
-        raise PartError(f"model.path: forward must return logits, floating point {shape}, but returns {seen}")
-    return logits.float() if is_mixed else logits
-
-
-@dataclass(frozen=True)
-class ShuffledBatches:
-    """The batches of a split in random order; each iteration is a pass over the split in a new order.
-
-    The order is that of ``DataLoader(..., shuffle=True)``, and uses up the same numbers of the global random generator.
-    """
-
-    split: Split
-    batch_size: int
-    world: World = ALONE
-
-    def __len__(self) -> int:
-        return -(-len(self.split.labels) // self.batch_size)
-
-    def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
-        yield from self.of(self.draw())
-
-    def draw(self) -> Tensor:
-        """Return a random order of the samples, int64 (N,), which is the same in all processes."""
-        size, device = len(self.split.labels), self.split.labels.device
-        order = torch.empty(size, dtype=torch.int64)
-        if self.world.is_first:  # draw the same numbers as DataLoader and RandomSampler before the first batch
-            _random_seed()  # a DataLoader draws a seed for workers even if it has none
-            order = torch.randperm(size, generator=torch.Generator().manual_seed(_random_seed()))
-        order = order.to(device)
-        self.world.copy_from_first([order])
-        return order
-
-    def of(self, order: Tensor, start: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield inputs and labels of the batches from number ``start`` on; ``order`` (N,) has the sample indices."""
-        inputs, labels = self.split.inputs, self.split.labels
-        for index in torch.split(order, self.batch_size)[start:]:
-            yield inputs.index_select(0, index), labels.index_select(0, index)
-
-
-def _random_seed() -> int:
-    return int(torch.empty((), dtype=torch.int64).random_())
+    """The logits (N, C) of the samples that this process measures."""
 
 
 @dataclass(frozen=True)
@@ -172,128 +57,215 @@ class MeasuredEpoch:
         return {"epoch": self.number, **self.values}
 
 
-@dataclass
-class LoopState:
-    """The state of the training loop. Hooks may read all fields, and may change the model and the optimizer."""
-
-    model: nn.Module
-    engine: nn.Module
-    """The module to train: ``model``, or with several processes, a wrapper of it that exchanges gradients."""
-    optimizer: torch.optim.Optimizer
-    loss: Loss
-    loss_scale: ConcernLossScale
-    precision: Precision
-    classes: int
-    world: World = ALONE
-    clip_norm: float | None = None
-    """The maximum norm of all gradients together; None for no maximum."""
-    noise: float = 0.0
-    """The standard deviation of the random noise that is added to inputs in training."""
-    ramp: MarginRamp | None = None
-    """The ramp that raises the margin of the loss after each epoch; None for no ramp."""
-    epochs: int = 0
-    """The number of finished epochs."""
-    steps: int = 0
-    """The number of optimizer steps."""
-    order: Tensor | None = None
-    """The order of the samples in the current pass, int64 (N,); None between passes."""
-    taken: int = 0
-    """The number of batches of the current pass that were yielded."""
-    stopped: str | None = None
-    """The reason why the run stopped before its last epoch; None if it did not stop early."""
-    average: AveragedModel | None = None
-    """A model with a moving average of the weights; None if the config asks for no average."""
-
-    @property
-    def measured(self) -> nn.Module:
-        """The model that is evaluated and saved: the averaged model if there is one, otherwise ``model``."""
-        return self.model if self.average is None else self.average.module
-
-
-Hook = Callable[[MeasuredEpoch, LoopState], str | None]
+Hook = Callable[[MeasuredEpoch, "TrainingRun"], str | None]
 """A function that is called after each epoch. If it returns text, the run stops, and the text is saved as the reason in
 `RunResult.stopped`. Hooks are not saved: a resumed run calls them again for epochs after the last saved state."""
 
 
-@dataclass(frozen=True)
-class PreparedRun:
-    """A training run that is ready to start."""
+class TrainingRun:
+    """A training run: its parts and its progress. Hooks may read them, and may change the model and the optimizer.
 
-    config: RunConfig
-    """The config, with the defaults that depend on the data."""
-    state: LoopState
-    batches: ShuffledBatches
-    data: DataSplits
-    """The samples, on the device of the run."""
-    evaluator: Evaluator
-    """The evaluator that is called at each epoch."""
-    test_evaluator: Evaluator | None
-    """The evaluator of the test split at each epoch; None unless the config has ``epochs.test``."""
-    scheduler: Step | None = None
-    """The function that steps the learning-rate scheduler; None without a scheduler."""
+    Creating a run seeds PyTorch's random generator.
 
-    def start(
-        self, hooks: Sequence[Hook] = (), after_step: Callable[["PreparedRun"], None] = lambda _: None
-    ) -> LoopState:
-        """Train to the last epoch, and return the state of the loop.
+    Args:
+        config: The config of the run.
+        data: The data that the config names.
+        world: The processes that train together.
 
-        At each epoch, evaluate the model, step the scheduler, update the loss scale, and call ``hooks`` in order. After
+    Raises:
+        ConfigError: If the config does not match the data, a split is missing, or the accelerator is unavailable.
+        PartError: If a part cannot be made.
+    """
+
+    epochs = 0
+    """The number of finished epochs."""
+    steps = 0
+    """The number of optimizer steps."""
+    order: Tensor | None = None
+    """The order of the samples in the current pass, int64 (N,); None between passes."""
+    taken = 0
+    """The number of batches of the current pass that were taken."""
+    loss_scale = 1.0
+    """The factor of the loss: the latest value of the metric ``training.loss_scale``, before the first value 1."""
+    stopped: str | None = None
+    """The reason why the run stopped before its last epoch; None if it did not stop early."""
+
+    def __init__(self, config: RunConfig, data: DataSplits, world: World = ALONE) -> None:
+        self.config = config = resolved_config(config, data)
+        self.world = world
+        training, concern = config.training, config.score.concern.spec(data.class_names)
+        device = _device(config)
+        dtype = torch.float64 if config.device.precision == "64-true" else torch.float32
+        self.data = data = data.to(device, dtype)
+        self.batch_size = len(data.train.labels) if training.batch_size == "all" else training.batch_size
+
+        # To reproduce published runs, keep the order of all uses of the random generator below.
+        torch.manual_seed(config.seed)
+        self.model = config.model.build(data).to(device, dtype)
+        world.copy_from_first([*self.model.parameters(), *self.model.buffers()])
+        self.average: AveragedModel | None = None
+        if training.averaging is not None:
+            average_by = get_ema_avg_fn(training.averaging)  # type: ignore[no-untyped-call]
+            self.average = AveragedModel(self.model, avg_fn=average_by, use_buffers=True)
+        self.engine = world.engine(self.model)
+        self.optimizer = training.optimizer.make(self.model.parameters(), training.learning_rate)
+        self.split, self.at_once = self._measured_split()
+        self.metrics = make_metrics(config, data)
+        self.loss = config.loss.make(concern)
+        if isinstance(self.loss, nn.Module):
+            self.loss = self.loss.to(device)
+        self.ramp = _margin_ramp(config, self.loss)
+        self.noise = training.noise * data.train.inputs.std().item() if training.noise else 0.0
+        self.scheduler = None
+        if config.scheduler is not None:
+            self.scheduler = config.scheduler.make(self.optimizer, config.epochs.count, config.directions)
+        if world.rank:  # dropout, for example, must differ between the shares of a batch
+            torch.manual_seed(config.seed + world.rank)
+
+    def _measured_split(self) -> tuple[Split, int]:
+        """Return the samples that are measured at each epoch, and the maximum number of samples in a forward pass."""
+        epochs, data = self.config.epochs, self.data
+        drawn = data.train
+        if epochs.batches is not None:  # uses the random generator, so do it even if validation samples are measured
+            drawn = drawn.at(shuffled(drawn, self.world)[: epochs.batches * self.batch_size])
+        split = drawn if epochs.samples == "train" else data.validation
+        if split is None:
+            reason = f"{self.config.data} has no validation split: set data.validation_fraction, such as 0.2"
+            raise ConfigError(f"{self.config.name}: epochs.samples: {reason}")
+        return split, len(split.labels) if epochs.batches is None else self.batch_size
+
+    @property
+    def measured(self) -> nn.Module:
+        """The model that is measured and saved: the averaged model if there is one, otherwise ``model``."""
+        return self.model if self.average is None else self.average.module
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the last epoch is finished, or the run stopped before."""
+        return self.epochs >= self.config.epochs.count or self.stopped is not None
+
+    def train(
+        self, hooks: Sequence[Hook] = (), after_step: Callable[["TrainingRun"], None] = lambda _: None
+    ) -> "TrainingRun":
+        """Train to the last epoch, and return this run.
+
+        At each epoch, measure the model, step the scheduler, update the loss scale, and call ``hooks`` in order. After
         each optimizer step except the last, call ``after_step``, which may save the run.
         """
-        epochs, state = self.config.epochs, self.state
-        for step, batch in self._remaining_batches():
-            is_epoch = self._ends_epoch(step)
-            if is_epoch and epochs.when == "before":
-                self._take_epoch(hooks)
-            with self.running():
-                train_step(state, *batch)
-            if is_epoch and epochs.when == "after":
-                self._take_epoch(hooks)
-            if state.epochs == epochs.count or state.stopped is not None:
-                break
-            after_step(self)
-        return state
+        when = self.config.epochs.when
+        while not self.is_over:
+            if self.order is None:
+                self.order, self.taken = shuffled(self.data.train, self.world), 0
+            batches = torch.split(self.order, self.batch_size)
+            for samples in batches[self.taken :]:
+                ends_epoch = self._ends_epoch(self.taken, len(batches))
+                self.taken += 1
+                if ends_epoch and when == "before":
+                    self._take_epoch(hooks)
+                with self.running():
+                    self.train_step(self.data.train.at(samples))
+                if ends_epoch and when == "after":
+                    self._take_epoch(hooks)
+                if self.is_over:
+                    return self
+                after_step(self)
+            self.order = None
+        return self
 
-    def _ends_epoch(self, step: int) -> bool:
-        """Return whether an epoch ends at ``step``, the number of a batch in its pass, counted from 0."""
-        epochs, batches = self.config.epochs, len(self.batches)
+    def _ends_epoch(self, step: int, batches: int) -> bool:
+        """Return whether an epoch ends at ``step``, the number of one of the ``batches`` of a pass, counted from 0."""
+        epochs = self.config.epochs
         if epochs.unit == "step":
             return step % epochs.every == 0
-        return step + 1 == batches and (self.state.steps + 1) % (epochs.every * batches) == 0
+        return step + 1 == batches and (self.steps + 1) % (epochs.every * batches) == 0
 
-    def _remaining_batches(self) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
-        """Yield the remaining batches of the run: pairs of a batch's number in its pass, from 0, and the batch."""
-        state = self.state
-        while state.epochs < self.config.epochs.count and state.stopped is None:
-            if state.order is None:
-                state.order, state.taken = self.batches.draw(), 0
-            for batch in self.batches.of(state.order, state.taken):
-                state.taken += 1
-                yield state.taken - 1, batch
-            state.order = None
+    def train_step(self, batch: Split) -> None:
+        """Take a step of the optimizer on the samples ``batch``.
+
+        Each process computes the logits of its share of the rows, and the loss of all rows, times its scale.
+        """
+        self.optimizer.zero_grad()
+        target = batch.labels
+        inputs = batch.inputs[self.world.rows(len(target))]
+        if self.noise:
+            inputs = inputs + self.noise * torch.randn_like(inputs)
+        logits = self.world.gather_rows(self._forward_pass(self.engine, inputs), len(target))
+        loss = self.world.size * (self.loss(logits, target) * self.loss_scale)  # engine: the mean over processes
+        loss.backward()
+        if self.config.training.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.model.parameters(), self.config.training.clip_norm)
+        self.optimizer.step()
+        self.steps += 1
+        if self.average is not None:
+            self.average.update_parameters(self.model)
 
     def _take_epoch(self, hooks: Sequence[Hook]) -> None:
-        self.state.epochs += 1
+        """Measure the model, step what follows its metrics, and call the hooks, which may stop the run."""
+        self.epochs += 1
         with self.running():
-            evaluation = self.evaluator(self.state.measured)
-            values = dict(evaluation.values)
-            if self.test_evaluator is not None:
-                on_test = self.test_evaluator(self.state.measured).values
+            measurement = self.measure(self.split)
+            values = dict(measurement.values)
+            if of_test := [metric for metric in self.metrics if metric[0].name in self.config.epochs.test]:
+                test = self.data.test
+                on_test = self.measure(test, of_test, batch_size=len(test.labels)).values
                 values |= {f"{TEST}{name}": value for name, value in on_test.items()}
             if self.scheduler is not None:
                 self.scheduler(values)
-        epoch = MeasuredEpoch(self.state.epochs, values, evaluation.confusion)
-        if self.state.ramp is not None:
-            self.state.ramp.step()
-        loss_scale = self.config.training.loss_scale
-        if loss_scale is not None and isfinite(values[loss_scale]):  # do not update the scale of a diverged run
-            self.state.loss_scale.update(values[loss_scale])
-        reasons = [hook(epoch, self.state) for hook in hooks]
+        if self.ramp is not None:
+            self.ramp.step()
+        followed = self.config.training.loss_scale
+        if followed is not None and isfinite(values[followed]):  # do not update the scale of a diverged run
+            require(values[followed] >= 0, f"training.loss_scale, {followed}, must be >= 0", values[followed])
+            self.loss_scale = values[followed]
+        epoch = MeasuredEpoch(self.epochs, values, measurement.confusion)
+        reasons = [hook(epoch, self) for hook in hooks]
         for reason in reasons:
             is_reason = reason is None or (isinstance(reason, str) and reason != "")
             require(is_reason, "a hook must return None, or a text that says why the run stops", quoted(reason))
         first_reason = next((reason for reason in reasons if reason is not None), None)
-        self.state.stopped = self.state.world.from_first(lambda: first_reason)
+        self.stopped = self.world.from_first(lambda: first_reason)
+
+    def measure(
+        self,
+        split: Split,
+        metrics: Sequence[tuple[MetricEntry, Any]] | None = None,
+        *,
+        batch_size: int | None = None,
+    ) -> Measurement:
+        """Measure the model on ``split``, with ``metrics`` (by default, all of the run).
+
+        Each process computes the logits of its share of the samples, at most ``batch_size`` at once.
+        """
+        metrics = self.metrics if metrics is None else metrics
+        logits, labels = self.logits(split, batch_size=batch_size), split.labels
+        whole = self.world.gather_rows(logits, len(labels))
+        inputs = inputs_from_logits(whole, {entry.takes for entry, _ in metrics})
+        values = {entry.name: entry.number(value_of(made, inputs[entry.takes], labels)) for entry, made in metrics}
+        confusion = confusion_matrix(inputs["decisions"], labels, num_classes=whole.shape[1]).long()
+        return Measurement(values, confusion.cpu(), logits)
+
+    @torch.no_grad()
+    def logits(self, split: Split, *, batch_size: int | None = None) -> Tensor:
+        """Compute the logits (N, C) of this process's share of ``split``, in the mode of the config (train or eval)."""
+        model = self.measured
+        mode_before = model.training
+        model.train(self.config.epochs.mode == "train")
+        share = split.inputs[self.world.rows(len(split.labels))]
+        parts = torch.split(share, batch_size or min(len(split.labels), self.at_once))
+        logits = torch.cat([self._forward_pass(model, inputs) for inputs in parts])
+        model.train(mode_before)
+        return logits
+
+    def _forward_pass(self, model: nn.Module, inputs: Tensor) -> Tensor:
+        """Return the logits (N, C) of ``model``, as float32 in mixed precision; check what the user's model returns."""
+        is_mixed = self.config.device.precision == "bf16-mixed"
+        with torch.autocast(inputs.device.type, torch.bfloat16) if is_mixed else nullcontext():
+            logits = model(inputs)
+        shape = (len(inputs), len(self.data.class_names))
+        if not isinstance(logits, Tensor) or logits.shape != shape or not logits.is_floating_point():
+            seen = f"{logits.dtype} {tuple(logits.shape)}" if isinstance(logits, Tensor) else type(logits).__name__
+            raise PartError(f"model.path: forward must return logits, floating point {shape}, but returns {seen}")
+        return logits.float() if is_mixed else logits
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -303,27 +275,69 @@ class PreparedRun:
         try:
             yield
         except Exception as error:
-            if is_of_backend(error) or (of_parts := error_of_parts(error, self.config.custom_parts)) is None:
+            of_parts = error_of_parts(error, import_paths(self.config.model_dump()))
+            if of_parts is None or is_of_backend(error):
                 raise
             raise of_parts from error
         finally:
             backend.enabled = before
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return all that a resumed run needs. All processes must call this together."""
+        random = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
+        with self.running():
+            parts = {name: part.state_dict() for name, part in self._saved_parts().items()}
+        parts["loss_scale"] = {"score": self.loss_scale}
+        progress = {name: getattr(self, name) for name in ("epochs", "steps", "order", "taken", "stopped")}
+        return {"parts": parts, **progress, "random": self.world.gather(lambda: random)}
 
-def train_step(state: LoopState, inputs: Tensor, target: Tensor) -> None:
-    """Take a step of the optimizer on ``inputs`` (N, ...) and labels ``target`` (N,), with the loss times its scale."""
-    world, share = state.world, state.world.rows(len(target))
-    state.optimizer.zero_grad()
-    inputs = inputs[share]
-    if state.noise:
-        inputs = inputs + state.noise * torch.randn_like(inputs)
-    logits = forward_pass(state.engine, inputs, state.precision, state.classes)
-    logits = world.gather_rows(logits, len(target))
-    loss = world.size * state.loss_scale(state.loss(logits, target))  # the engine takes the mean over processes
-    loss.backward()  # type: ignore[no-untyped-call]
-    if state.clip_norm is not None:
-        nn.utils.clip_grad_norm_(state.model.parameters(), state.clip_norm)
-    state.optimizer.step()
-    state.steps += 1
-    if state.average is not None:
-        state.average.update_parameters(state.model)
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Restore what `state_dict` returned, with as many processes as before, or with more or fewer."""
+        for name, part in self._saved_parts().items():
+            part.load_state_dict(saved["parts"][name])
+        self.loss_scale = saved["parts"]["loss_scale"]["score"]
+        self.epochs, self.steps, self.taken = saved["epochs"], saved["steps"], saved["taken"]
+        self.stopped = saved.get("stopped")  # older versions did not save it
+        self.order = None if saved["order"] is None else saved["order"].to(self.data.train.labels.device)
+        if self.world.rank < len(saved["random"]):
+            cpu, *cuda = saved["random"][self.world.rank]
+            torch.set_rng_state(cpu)
+            if cuda and torch.cuda.is_available():
+                torch.cuda.set_rng_state(cuda[0])
+
+    def _saved_parts(self) -> dict[str, Any]:
+        names = ("model", "average", "optimizer", "scheduler", "loss", "ramp")
+        parts = {name: getattr(self, name) for name in names}
+        return {name: part for name, part in parts.items() if hasattr(part, "state_dict")}
+
+
+def _margin_ramp(config: RunConfig, loss: object) -> MarginRamp | None:
+    ramp = config.training.margin_ramp
+    if ramp is None:
+        return None
+    if not isinstance(loss, SoftmaxMarginLoss):
+        raise ConfigError(f"{config.name}: training.margin_ramp needs the loss softmax_margin")
+    try:
+        return MarginRamp(loss, config.epochs.count, begin=ramp[0], end=ramp[1])
+    except ValueError as error:
+        raise ConfigError(f"{config.name}: training.margin_ramp: {error}") from None
+
+
+def resolved_config(config: RunConfig, data: DataSplits) -> RunConfig:
+    """Return ``config`` with k and t of MPCS filled in for ``data``; raise a `ConfigError` if the data do not fit."""
+    score, classes = config.score, len(data.class_names)
+    try:
+        concern = score.concern.spec(data.class_names)
+        k, t = pattern_settings(classes, concern, k=score.k, t=score.t, concession=score.concession)
+    except ValueError as error:
+        raise ConfigError(f"{config.name}: score does not fit {config.data}: {error}") from None
+    resolved = score.model_copy(update={"k": k, "t": t, "concession": None})
+    return config.model_copy(update={"score": resolved})
+
+
+def _device(config: RunConfig) -> torch.device:
+    if config.device.accelerator == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise ConfigError(f"{config.name}: device.accelerator cuda: PyTorch finds no CUDA device")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", torch.cuda.current_device())))

@@ -11,6 +11,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import ChainedScheduler, CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import require
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.learning import MPCSLR, ConcernLoss, GeneralizedMeanLoss, SoftmaxMarginLoss
 from mpcs_torch.learning.recommended import margin_loss
@@ -27,7 +28,7 @@ class DigitsCNN(nn.Sequential):
     """The network CNN-D of the MPCS paper, for DIGITS: from images (N, 1, 8, 8) to logits (N, num_classes)."""
 
     def __init__(self, input_shape: Sequence[int], num_classes: int) -> None:
-        _check_shape(input_shape, (1, 8, 8), "cnn_d")
+        _check_shape(input_shape, (1, 8, 8))
         super().__init__(
             nn.Conv2d(1, 25, 2),
             nn.BatchNorm2d(25),
@@ -50,7 +51,7 @@ class MNISTCNN(nn.Sequential):
     """The network CNN-M of the MPCS paper, for MNIST: from images (N, 1, 28, 28) to logits (N, num_classes)."""
 
     def __init__(self, input_shape: Sequence[int], num_classes: int) -> None:
-        _check_shape(input_shape, (1, 28, 28), "cnn_m")
+        _check_shape(input_shape, (1, 28, 28))
         super().__init__(*two_convolutions(28, num_classes))
 
 
@@ -70,9 +71,8 @@ def two_convolutions(side: int, num_classes: int) -> list[nn.Module]:
     ]
 
 
-def _check_shape(shape: Sequence[int], needed: tuple[int, ...], name: str) -> None:
-    if tuple(shape) != needed:
-        raise ValueError(f"model {name} takes inputs of shape {needed}, but the data has {tuple(shape)}.")
+def _check_shape(shape: Sequence[int], needed: tuple[int, ...]) -> None:
+    require(tuple(shape) == needed, f"inputs must have the shape {needed}", tuple(shape))
 
 
 class _LastStep(nn.Module):
@@ -104,9 +104,7 @@ def lstm(
 
 
 def _features(input_shape: Sequence[int]) -> int:
-    if len(input_shape) != 2:
-        rule = "a recurrent model takes inputs of shape (steps, features)"
-        raise ValueError(f"{rule}, but the data has {tuple(input_shape)}.")
+    require(len(input_shape) == 2, "inputs must have the shape (steps, features)", tuple(input_shape))
     return input_shape[1]
 
 
@@ -277,5 +275,4 @@ def mpcs_lr(
 
 
 SCHEDULERS: dict[str, Callable[..., Step]] = {"cosine": cosine, "plateau": plateau, "mpcs_lr": mpcs_lr}
-"""The functions that make schedulers. Each takes the optimizer, the number of epochs and the `Directions`. If the
-argument for epochs is named ``_epochs``, rates do not depend on it, and runs can be extended."""
+"""The functions that make schedulers. Each takes the optimizer, the number of epochs and the `Directions`."""

@@ -17,17 +17,15 @@ from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.yaml_files import YamlError, read_yaml_file
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.checkpoint_files import MANIFEST, Manifest, SavedEpoch, damaged
-from mpcs_torch.learning.selection import as_good_as, count_metrics, explain
+from mpcs_torch.learning.selection import count_metrics, explain
 from mpcs_torch.metrics.register import COLUMNS
 from mpcs_torch.tables import Table
 from mpcs_torch.trainer.config.parts import TEST
-from mpcs_torch.trainer.config.sections import ConfigError, SelectorConfig, follower_problems
-from mpcs_torch.trainer.result import ResultError, no_pick, read_records
+from mpcs_torch.trainer.config.sections import SelectorConfig
+from mpcs_torch.trainer.result import CONFIG, RECORDS, ResultError, no_pick, read_records
 
-RECORDS = "records.csv"
 RUN, SELECTOR = "a run of mpcs train", "a CheckpointSelector"
-KINDS = {MANIFEST: SELECTOR, RECORDS: RUN}
-"""The writer of a folder, by the file that such a folder has."""
+"""The kinds of folders, by who wrote them."""
 EXPECTED = f"the folder of {RUN} ({RECORDS}) or of {SELECTOR} ({MANIFEST})"
 
 
@@ -41,7 +39,7 @@ class RecordedEpochs:
 
     folder: Path
     kind: str
-    """The writer of the folder: one of `KINDS`."""
+    """The kind of the folder: `RUN` or `SELECTOR`."""
     epochs: Sequence[SavedEpoch]
     """All epochs in their order; there is at least one. Those of a run name no checkpoints."""
     directions: Mapping[str, Direction]
@@ -85,119 +83,86 @@ class RecordedEpochs:
         best = next((epoch for epoch in ranking if self.checkpoint(epoch) is not None), None)
         parts: list[Table | str] = [explain(rule, self.epochs, best=best)]
         if counts:
-            counted = f"columns read as counts of independent errors: {', '.join(counts)}"
-            lowest = "A count that was picked as the lowest is likely to be higher on new samples."
-            parts.append(f"In brackets: {CONFIDENCE_TEXT} intervals of {counted}. {lowest}")
+            parts.append(
+                f"In brackets: {CONFIDENCE_TEXT} intervals of columns read as counts of independent errors: "
+                f"{', '.join(counts)}. A count that was picked as the lowest is likely to be higher on new samples. "
+                f"Last column: exact test, {100 * LEVEL:g} % for all pairs of epochs."
+            )
         if not ranking:
             return [*parts, no_pick(rule, self.epochs)]
-        pick = ranking[0]
-        parts.append(f"Best epoch: {pick.number}")
+        parts.append(f"Best epoch: {ranking[0].number}")
         if self.kind == SELECTOR:
-            parts.append(self._checkpoint_sentence(pick, best))
-        same = as_good_as(ranking, rule.by, pick) if rule.by in counts else []
-        if same:
-            numbers = ", ".join(dict.fromkeys(str(epoch.number) for epoch in same))
-            test = f"exact test, {100 * LEVEL:g} % for all pairs of {len(ranking)} epochs"
-            parts.append(f"These epochs may be as good as epoch {pick.number} by {rule.by} ({test}): {numbers}.")
+            place = "none" if best is None else f"epoch {best.number}, {printable(str(self.checkpoint(best)))}"
+            parts.append(f"Best checkpoint: {place}")
         return parts
 
-    def _checkpoint_sentence(self, pick: SavedEpoch, best: SavedEpoch | None) -> str:
-        """Return where the checkpoint of ``pick`` is; else, that of ``best``, the best epoch with a checkpoint."""
-        if best is None:
-            return f"{self.name} has no checkpoint of an epoch within the limits."
-        path = printable(str(self.checkpoint(best)))
-        if best is pick:
-            return f"Its checkpoint is {path}."
-        return f"Its checkpoint is gone; the best epoch that has one is {best.number}: {path}."
 
-
-def read_folders(folders: Sequence[Path]) -> tuple[list[RecordedEpochs], list[str]]:
+def read_folders(folders: Sequence[Path]) -> list[RecordedEpochs]:
     """Read the epochs of ``folders``. In place of a folder of folders with epochs, read all of these.
 
-    A folder that cannot be read is left out if any other can. The second value returned has a warning for each folder
-    that is left out, and the `RecordedEpochs.warnings` of the others.
-
     Raises:
-        FolderError: If folders are of different kinds, a folder is named twice, or no folder records epochs.
-        ManifestError: If no folder can be read, and the manifest of the first, a `CheckpointSelector`, is damaged.
-        ResultError: If no folder can be read, and the records or the config of the first, a run, are damaged.
+        FolderError: If folders are of different kinds, a folder is named twice, or a folder records no epochs.
+        ManifestError: If the manifest of a `CheckpointSelector` is damaged.
+        ResultError: If the records or the config of a run are damaged.
     """
     paths = [path for folder in folders for path in _folders_with_epochs(folder)]
-    first = paths[0]
-    for place, path in enumerate(paths):
-        if any(path.samefile(earlier) for earlier in paths[:place]):
-            raise FolderError(f"{path} is named twice")
-        if _kind(path) != _kind(first):
-            kinds = f"{first} is that of {_kind(first)}, and {path} that of {_kind(path)}"
-            raise FolderError(f"the folders must be of one kind, but {kinds}: name only folders of one kind")
-    read = _read_run if _kind(first) == RUN else _read_selector
-    recorded, errors = [], dict[Path, Exception]()
-    for path in paths:
-        try:
-            recorded.append(read(path))
-        except (MpcsError, OSError) as error:
-            errors[path] = error
-    if not recorded:
-        raise errors[first]
-    left_out = [f"{path} is left out: {error}" for path, error in errors.items()]
-    return recorded, [*left_out, *(warning for folder in recorded for warning in folder.warnings())]
-
-
-def _kind(folder: Path) -> str | None:
-    return next((kind for file, kind in KINDS.items() if (folder / file).exists()), None)
+    if repeated := [path for place, path in enumerate(paths) if any(map(path.samefile, paths[:place]))]:
+        raise FolderError(f"{repeated[0]} is named twice")
+    recorded = [_read_selector(path) if (path / MANIFEST).exists() else _read_run(path) for path in paths]
+    first = recorded[0]
+    if others := [folder for folder in recorded if folder.kind != first.kind]:
+        kinds = f"{first.name} is that of {first.kind}, and {others[0].name} that of {others[0].kind}"
+        raise FolderError(f"the folders must be of one kind, but {kinds}: name only folders of one kind")
+    if empty := [folder.name for folder in recorded if not folder.epochs]:
+        raise FolderError(f"{empty[0]} contains no epochs")
+    return recorded
 
 
 def _folders_with_epochs(folder: Path) -> list[Path]:
     """Return ``folder`` if it has epochs, else the folders in it, all of which must have epochs."""
-    if _kind(folder) is not None:
+    if _has_epochs(folder):
         return [folder]
-    content = [path for path in folder.iterdir() if not path.name.startswith(".")]
-    inside = sorted((path for path in content if path.is_dir()), key=_numbers_by_value)
-    others = [path for path in inside if _kind(path) is None]
-    if len(others) < len(inside):
-        if others:
-            raise FolderError(f"each folder in {folder} must be {EXPECTED}, but {others[0]} is not: name the others")
-        return inside
-    problem = f"{folder} must be {EXPECTED}, or have such folders, but {'has neither' if content else 'is empty'}"
-    deeper = sorted(path.parent for file in KINDS for path in folder.glob(f"*/*/{file}"))
-    raise FolderError(f"{problem}: name folders like {deeper[0]}" if deeper else problem)
+    inside = [path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    others = [str(path) for path in inside if not _has_epochs(path)]
+    if others or not inside:
+        problem = f"each folder in it must be, unlike {min(others)}" if others else "it has no folders"
+        raise FolderError(f"{folder} must be {EXPECTED}, or have such folders: {problem}")
+    # Pad the numbers in names, so that seed-2 comes before seed-10.
+    return sorted(inside, key=lambda path: re.sub(r"\d+", lambda digits: digits[0].zfill(20), path.name))
 
 
-def _numbers_by_value(path: Path) -> str:
-    """Return the name of ``path`` as a sort key, by which seed-2 comes before seed-10."""
-    return re.sub(r"\d+", lambda digits: digits[0].zfill(20), path.name)
+def _has_epochs(folder: Path) -> bool:
+    return (folder / RECORDS).exists() or (folder / MANIFEST).exists()
 
 
 def _read_selector(folder: Path) -> RecordedEpochs:
-    saved, path = Manifest.read(folder), folder / MANIFEST
+    saved = Manifest.read(folder)
     try:
         rule = SelectionRule(**saved.rule)
         for epoch in saved.epochs:
             rule.values_in(epoch.values)
-        if control := [name for epoch in saved.epochs for name in epoch.values if has_control(name)]:
-            raise ValueError(f"the name {quoted(control[0])} has control characters")
+            if control := [name for name in epoch.values if has_control(name)]:
+                raise ValueError(f"the name {quoted(control[0])} has control characters")
     except (TypeError, ValueError, AttributeError) as error:
-        raise damaged(path, error) from None
-    if not saved.epochs:
-        raise FolderError(f"{path} contains no epochs")
-    directions: dict[str, Direction] = {name: "min" if way == "min" else "max" for name, way in rule.directions.items()}
+        raise damaged(folder / MANIFEST, error) from None
+    directions = dict[str, Direction]()
+    for name, way in rule.directions.items():
+        directions[name] = "min" if way == "min" else "max"
     return RecordedEpochs(folder, SELECTOR, saved.epochs, directions, rule, config={})
 
 
 def _read_run(folder: Path) -> RecordedEpochs:
-    path, config = folder / RECORDS, folder / "config.yaml"
-    epochs = [SavedEpoch(int(record.pop("epoch")), record) for record in read_records(path)]
-    if not epochs:
-        raise FolderError(f"{path} contains no epochs")
-    columns = epochs[0].values
+    epochs = [SavedEpoch(int(record.pop("epoch")), record) for record in read_records(folder / RECORDS)]
     tree = plain_config(folder)
+    columns = dict.fromkeys(name for epoch in epochs for name in epoch.values)
     directions = recorded_directions(tree, [name for name in columns if not name.startswith(TEST)])
     rule = None
     if tree.get("selector") is not None:
         try:
-            rule = checked_rule(SelectorConfig.model_validate(tree["selector"]), columns, directions)
+            rule = SelectorConfig.model_validate(tree["selector"]).rule(columns, directions)
         except ValueError as error:
-            raise ResultError(f"{config}: the selector does not fit the records: {shown(str(error), 300)}") from None
+            problem = f"the selector does not fit the records: {shown(str(error), 300)}"
+            raise ResultError(f"{folder / CONFIG}: {problem}") from None
     return RecordedEpochs(folder, RUN, epochs, directions, rule, tree)
 
 
@@ -207,7 +172,7 @@ def plain_config(folder: Path) -> dict[str, Any]:
     Raises:
         ResultError: If the file is not plain YAML.
     """
-    path = folder / "config.yaml"
+    path = folder / CONFIG
     try:
         tree = read_yaml_file(path).value if path.is_file() else {}
     except YamlError as error:
@@ -225,14 +190,9 @@ def recorded_directions(config: Mapping[str, Any], columns: Collection[str]) -> 
     for metric in listed if isinstance(listed, list) else []:
         if isinstance(metric, dict):
             known[str(metric.get("name"))] = metric.get("direction") or known.get(str(metric.get("metric")))
-    return {column: direction for column in columns if (direction := known.get(column)) in ("min", "max")}
-
-
-def checked_rule(
-    config: SelectorConfig, columns: Collection[str], directions: Mapping[str, Direction]
-) -> SelectionRule:
-    """Make the rule of ``config``; raise a `ConfigError` if it does not fit the recorded ``columns``."""
-    problems = list(follower_problems(list(config.followers()), columns, directions))
-    if problems:
-        raise ConfigError("; ".join(problems))
-    return config.rule(directions)
+    directions = dict[str, Direction]()
+    for column in columns:
+        direction = known.get(column)
+        if direction in ("min", "max"):
+            directions[column] = direction
+    return directions

@@ -4,11 +4,11 @@ import csv
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from math import isnan
 from pathlib import Path
 from typing import Any
 
-import torch
 from pydantic import TypeAdapter
 from torch import Tensor
 
@@ -21,13 +21,14 @@ from mpcs_torch.io.untrusted_files import read_text
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.selection import Epoch
 from mpcs_torch.tables import Table, in_table
-from mpcs_torch.trainer.config.load_with_suggestions import load_config
+from mpcs_torch.trainer.checkpoints import FOLDER, open_selector
+from mpcs_torch.trainer.config.load import load_config
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.data import DataSplits, Split
-from mpcs_torch.trainer.loop import Evaluator, Hook, LoopState, MeasuredEpoch, PreparedRun
-from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.resume import FOLDER, open_selector
+from mpcs_torch.trainer.loop import Hook, MeasuredEpoch, TrainingRun
 
+CONFIG, RECORDS, FILE = "config.yaml", "records.csv", "result.json"
+"""The names of the files of the config, the records and the result in the folder of a run."""
 Record = dict[str, float]
 """The metrics of an epoch, by column of the records file."""
 
@@ -44,7 +45,7 @@ def record_writer(path: Path, columns: Sequence[str], *, append: bool = False) -
         if not append:
             writer.writeheader()
 
-        def write(epoch: MeasuredEpoch, state: LoopState) -> None:  # noqa: ARG001  # a Hook
+        def write(epoch: MeasuredEpoch, run: TrainingRun) -> None:  # noqa: ARG001  # a Hook
             writer.writerow(epoch.record)
 
         yield write
@@ -60,34 +61,27 @@ def read_records(path: str | Path) -> list[Record]:
     """
     path = local_path(path, "path")
     try:
-        *lines, cut = read_text(path).split("\n")
+        *lines, _ = read_text(path).split("\n")
     except UnicodeDecodeError as error:
         raise ResultError(f"{path}: is not UTF-8 text: {error}") from None
     if not lines:
-        raise ResultError(f"{path}: {'has no complete line' if cut else 'is empty'}")
-    columns = lines[0].split(",")
-    if columns[0] == "turn":  # the name in the published records
-        columns[0] = "epoch"
+        raise ResultError(f"{path}: has no complete line")
+    columns = lines[0].replace("turn", "epoch", 1).split(",")  # the name of epochs in the published records
     if columns[0] != "epoch" or len(set(columns)) < len(columns):
         raise ResultError(f"{path}: must begin with epoch and name each column once, but names {quoted(columns)}")
-    return [_record(path, number, columns, line) for number, line in enumerate(lines[1:], start=2)]
-
-
-def _record(path: Path, line: int, columns: Sequence[str], text: str) -> Record:
-    cells = text.split(",")
-    if len(cells) != len(columns):
-        raise ResultError(f"{path}: line {line} must have {len(columns)} columns, but has {len(cells)}")
-    try:
-        record = dict(zip(columns, map(float, cells), strict=True))
-    except ValueError as error:
-        raise ResultError(f"{path}: line {line}: {shown(str(error))}") from None
-    if not record["epoch"].is_integer():
-        raise ResultError(f"{path}: line {line}, column epoch: must be a whole number, but is {cells[0]}")
-    return record
-
-
-FILE = "result.json"
-"""The name of the result file in the folder of a run."""
+    records = []
+    for number, line in enumerate(lines[1:], start=2):
+        cells = line.split(",")
+        try:
+            if len(cells) != len(columns):
+                raise ValueError(f"must have {len(columns)} columns, but has {len(cells)}")
+            record = dict(zip(columns, map(float, cells), strict=True))
+            if not record["epoch"].is_integer():
+                raise ValueError(f"the epoch must be a whole number, but is {cells[0]}")
+        except ValueError as error:
+            raise ResultError(f"{path}: line {number}: {shown(str(error))}") from None
+        records.append(record)
+    return records
 
 
 @dataclass(frozen=True)
@@ -106,8 +100,7 @@ class RunResult:
 
     def table(self) -> Table:
         """Return a table with a row for each metric and a column for each split."""
-        names = list(next(iter(self.values.values())))
-        rows = [[name, *(in_table(values[name]) for values in self.values.values())] for name in names]
+        rows = [[name, *(in_table(of[name]) for of in self.values.values())] for name in self.values["test"]]
         return Table(["metric", *self.values], rows)
 
     def plain(self) -> dict[str, Any]:
@@ -131,9 +124,9 @@ def read_result(folder: str | Path) -> RunResult:
         raise ResultError(f"{path} is not the result of a run: {shown(f'{type(error).__name__}: {error}')}") from None
 
 
-def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> RunResult:
-    """Evaluate the model that ``selector`` (in rank 0) picks on all splits; then restore the last epoch's weights."""
-    world, model = run.state.world, run.state.measured
+def measure_result(run: TrainingRun, selector: CheckpointSelector | None) -> RunResult:
+    """Measure the model that ``selector`` (in rank 0) picks on all splits; then restore the last epoch's weights."""
+    world, model = run.world, run.measured
     final = {name: tensor.clone() for name, tensor in model.state_dict().items()}
     # Buffers (of batch norm, for example) differ between processes, so rank 0 sends its weights to the others.
     last = {name: tensor.cpu() for name, tensor in model.state_dict().items()}
@@ -141,22 +134,22 @@ def measure_result(run: PreparedRun, selector: CheckpointSelector | None) -> Run
     model.load_state_dict(picked)
     splits = {"train": run.data.train, "validation": run.data.validation, "test": run.data.test}
     with run.running():
-        measured = {name: evaluator_on(run, split)(model) for name, split in splits.items() if split is not None}
+        measured = {name: run.measure(split) for name, split in splits.items() if split is not None}
     model.load_state_dict(final)
-    values = {name: evaluation.values for name, evaluation in measured.items()}
-    diverged = not all(evaluation.logits.isfinite().all() for evaluation in measured.values())
-    stopped = run.state.stopped and f"after epoch {run.state.epochs} of {run.config.epochs.count}: {run.state.stopped}"
+    values = {name: measurement.values for name, measurement in measured.items()}
+    diverged = not all(measurement.logits.isfinite().all() for measurement in measured.values())
+    stopped = run.stopped and f"after epoch {run.epochs} of {run.config.epochs.count}: {run.stopped}"
     return RunResult(epoch, reason, values, any(world.gather(lambda: diverged)), stopped)
 
 
 def _pick(
-    run: PreparedRun, selector: CheckpointSelector | None, last: dict[str, Any]
+    run: TrainingRun, selector: CheckpointSelector | None, last: dict[str, Any]
 ) -> tuple[int, str, dict[str, Any]]:
     """Return the picked epoch, the reason and the weights. Without a pick by ``selector``, the weights are ``last``."""
     if selector is None:
-        return run.state.epochs, "the last epoch, because the run has no selector", last
+        return run.epochs, "the last epoch, because the run has no selector", last
     if selector.best is None:
-        return run.state.epochs, "the last epoch, because no epoch is within the limits of the selector", last
+        return run.epochs, "the last epoch, because no epoch is within the limits of the selector", last
     where = f" on {run.config.epochs.samples} data"
     reason = why_picked(selector.rule, selector.epochs, selector.best, where)
     return selector.best.number, reason, selector.load(selector.best.number)["model"]
@@ -174,8 +167,8 @@ def why_picked(rule: SelectionRule, epochs: Sequence[Epoch], best: Epoch, where:
     """
     limits = _limits(rule)
     among = f" among epochs with {', '.join(limits)}" if limits else f" of {len(epochs)} epochs"
-    missing = sum(epoch.values[rule.by] != epoch.values[rule.by] for epoch in epochs)
-    among += f", {missing} of which gave NaN" if missing else ""
+    if missing := sum(isnan(epoch.values[rule.by]) for epoch in epochs):
+        among += f", {missing} of which gave NaN"
     reason = f"{_extreme(rule)} ({best.values[rule.by]:.6g}){where}{among}"
     if (pick := rule.ranking(epochs)[0]) is not best:
         reason += f"; epoch {pick.number} ({pick.values[rule.by]:.6g}) is better, but its checkpoint is gone"
@@ -184,7 +177,7 @@ def why_picked(rule: SelectionRule, epochs: Sequence[Epoch], best: Epoch, where:
 
 def no_pick(rule: SelectionRule, epochs: Sequence[Epoch]) -> str:
     """Return why ``rule`` picks none of ``epochs``."""
-    if all(epoch.values[rule.by] != epoch.values[rule.by] for epoch in epochs):
+    if all(isnan(epoch.values[rule.by]) for epoch in epochs):
         return f"No epoch is picked: {rule.by} is NaN in each epoch."
     return "No epoch is within the limits."
 
@@ -199,11 +192,6 @@ def _limits(rule: SelectionRule) -> list[str]:
     return limits + [f"{name} at least {limit:g}" for name, limit in rule.at_least.items()]
 
 
-def evaluator_on(run: PreparedRun, split: Split) -> Evaluator:
-    """Return a copy of the evaluator of ``run`` that evaluates models on ``split`` instead."""
-    return replace(run.evaluator, split=split, batch_size=min(len(split.labels), run.evaluator.batch_size))
-
-
 @dataclass(frozen=True)
 class TrainedRun:
     """A finished run, read from its folder, with its data."""
@@ -212,7 +200,7 @@ class TrainedRun:
     config: RunConfig
     records: list[Record]
     result: RunResult
-    prepared: PreparedRun
+    run: TrainingRun
     """The run as before training, with its data."""
     selector: CheckpointSelector | None
     """The selector, which reads checkpoints; None if the run has no checkpoints."""
@@ -220,7 +208,7 @@ class TrainedRun:
     @property
     def class_names(self) -> list[str]:
         """The names of the classes in index order."""
-        return list(self.prepared.data.class_names)
+        return list(self.run.data.class_names)
 
     @property
     def concern(self) -> ConcernSpec:
@@ -230,7 +218,7 @@ class TrainedRun:
     @property
     def test(self) -> Split:
         """The test samples."""
-        return self.prepared.data.test
+        return self.run.data.test
 
     def picks(self) -> dict[str, int]:
         """Return the first best epoch of each metric, by name; metrics without a known direction are left out."""
@@ -243,20 +231,18 @@ class TrainedRun:
         """Return whether each recorded metric is better when lower ("min") or higher ("max"), by name, if known."""
         return {name: way for name, way in self.config.directions.items() if name in self.records[0]}
 
-    @torch.no_grad()
     def logits(self, split: Split, epoch: int) -> Tensor | None:
         """Return the logits (N, C) of the model of ``epoch`` on ``split``; None if ``epoch`` has no checkpoint."""
         saved = [] if self.selector is None else self.selector.epochs
         if self.selector is None or not any(one.number == epoch and one.file is not None for one in saved):
             return None
-        model = self.prepared.state.measured
         try:
-            model.load_state_dict(self.selector.load(epoch)["model"])
+            self.run.measured.load_state_dict(self.selector.load(epoch)["model"])
         except (RuntimeError, KeyError, TypeError) as error:  # the code of the model has changed, for example
             line = str(error).splitlines()[0]
             raise ResultError(f"{self.folder}: the checkpoint of epoch {epoch} does not fit: {line}") from None
-        with self.prepared.running():
-            return evaluator_on(self.prepared, split)(model).logits.cpu()
+        with self.run.running():
+            return self.run.logits(split).cpu()
 
 
 def open_trained(folder: str | Path, data: str | Path | DataSplits, *, trust_code: bool = True) -> TrainedRun:
@@ -264,14 +250,14 @@ def open_trained(folder: str | Path, data: str | Path | DataSplits, *, trust_cod
 
     Raises:
         MpcsError: If a file of the run, or a data set, is missing or invalid.
-        UntrustedCodeError: If ``trust_code`` is false, and the run names code, but is not one that this user started.
+        UntrustedCodeError: If ``trust_code`` is false, and the run names code.
     """
     folder = local_path(folder, "folder")
     result = read_result(folder)
-    config = load_config(folder / "config.yaml", trust_code=trust_code)
-    records = read_records(folder / "records.csv")
+    config = load_config(folder / CONFIG, trust_code=trust_code)
+    records = read_records(folder / RECORDS)
     if not records:
         raise ResultError(f"{folder / 'records.csv'}: has no epoch")
-    prepared = prepare_run(config, data if isinstance(data, DataSplits) else config.data.load(data))
+    run = TrainingRun(config, data if isinstance(data, DataSplits) else config.data.load(data))
     selector = open_selector(config, folder) if (folder / FOLDER).is_dir() else None
-    return TrainedRun(folder, prepared.config, records, result, prepared, selector)
+    return TrainedRun(folder, run.config, records, result, run, selector)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import torch
 
-from mpcs_torch.errors import quoted
 from mpcs_torch.functional import jackknife_interval
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.learning.selection import Epoch, SelectionRule
@@ -21,32 +20,27 @@ from mpcs_torch.trainer.result import rule_in_words
 
 MIN_SEEDS = 3
 """The minimum number of seeds for an interval. Of two seeds, an interval would be 25 standard errors wide."""
-
 SEED = re.compile(r"(.*)(?<![^\W\d_])seed[-_=]?([0-9]+)(.*)", re.IGNORECASE | re.DOTALL)
 """A path that names a seed by seed0, seed-0, seed_0 or seed=0, but not in a word such as linseed0. The groups are the
 path before the last such part, the seed, and the path after it."""
-HOW_TO_POOL = {
-    True: "to be pooled, runs must have the same config.yaml except for name and seed",
-    False: "to be pooled, folders must have the same rule, and names that differ only in the seed, such as plain-seed0 "
-    "and plain-seed1",
-}
-"""The needs of folders to be seeds of one setting, by whether they have the config of a run."""
+POOLED = (
+    "seeds of one setting have different seeds, the same rule, and the same config.yaml except for name and seed; "
+    "without a config, names that differ only in the seed, such as plain-seed0 and plain-seed1"
+)
+BRACKETS = (
+    f"In brackets: {CONFIDENCE_TEXT} intervals of the mean over seeds (Student's t; they can exceed the range of a "
+    f"metric), if there are at least {MIN_SEEDS} seeds, and they differ."
+)
 
 Settings = Mapping[str, Sequence[RecordedEpochs]]
 """The folders of each setting, which differ only in the seed, by the name of the setting."""
+Rows = dict[tuple[str, str], dict[str, str]]
+"""The cells of the metrics in rows of a table, by the first two cells of the row."""
 Picks = Mapping[str, Mapping[str, Epoch | None]]
 """The picked epoch of each folder by its name, for each setting; None if no epoch is picked."""
 
 
-class Runs(NamedTuple):
-    """Folders of one setting that differ in the seed alone, or a single folder."""
-
-    folders: Sequence[RecordedEpochs]
-    reason: str
-    """The reason why a single folder is not pooled with others; empty for several folders."""
-
-
-def setting_and_seed(folder: RecordedEpochs) -> tuple[object, object]:
+def _setting_and_seed(folder: RecordedEpochs) -> tuple[object, object]:
     """Return all that is known of the training in ``folder`` except for the seed, and the seed; None if it is unknown.
 
     A run has both in its config. Otherwise, both are in the path, whose last part like ``seed0`` names the seed.
@@ -63,43 +57,27 @@ def setting_and_seed(folder: RecordedEpochs) -> tuple[object, object]:
     return (picks, before, after), int(seed)
 
 
-def runs_that_differ_in_the_seed_alone(recorded: Sequence[RecordedEpochs]) -> list[Runs]:
-    """Pool folders that are equal in all that is known except for the seed, if their seeds are all different."""
-    known = [setting_and_seed(folder) for folder in recorded]
-    settings = [setting for setting, _ in known]
-    pooled = []
-    for place, setting in enumerate(settings):
-        if setting in settings[:place]:
-            continue
-        folders = [folder for folder, other in zip(recorded, settings, strict=True) if other == setting]
-        seeds = [seed for other, seed in known if other == setting]
-        if len(folders) == 1:
-            pooled.append(Runs(folders, HOW_TO_POOL[bool(folders[0].config)]))
-        elif any(seeds.count(seed) > 1 for seed in seeds):
-            reason = f"their seeds must differ, but are {quoted(seeds)}"
-            pooled += [Runs([folder], reason) for folder in folders]
-        else:
-            pooled.append(Runs(folders, ""))
-    return pooled
-
-
-def seeds_by_setting(recorded: Sequence[RecordedEpochs]) -> tuple[Settings, list[str]]:
-    """Return the folders of each setting, and sentences on what was read, what is pooled, and what is not and why.
+def seeds_by_setting(recorded: Sequence[RecordedEpochs]) -> Settings:
+    """Return the folders of each setting. A setting with a seed twice is divided into its folders.
 
     A setting is named by the path of its only folder, or by a pattern such as ``runs/seed-*``.
     """
-    pooled = runs_that_differ_in_the_seed_alone(recorded)
-    patterns = [_pattern([folder.name for folder in runs.folders]) for runs in pooled]
-    settings, apart = dict[str, Sequence[RecordedEpochs]](), dict[str, list[str]]()
-    for pattern, (folders, reason) in zip(patterns, pooled, strict=True):
-        is_ambiguous = patterns.count(pattern) > 1  # runs a and b of one setting, c and d of another
-        settings[", ".join(folder.name for folder in folders) if is_ambiguous else pattern] = folders
-        if reason:
-            apart.setdefault(reason, []).append(pattern)
-    sentences = [_reading(setting, folders) for setting, folders in settings.items()]
-    if len(recorded) > 1:
-        sentences += [f"Not pooled as seeds: {', '.join(names)}: {reason}" for reason, names in apart.items()]
-    return settings, sentences
+    known = [_setting_and_seed(folder) for folder in recorded]
+    pooled = list[list[RecordedEpochs]]()
+    for place, (setting, _) in enumerate(known):
+        members = [index for index, (other, _) in enumerate(known) if other == setting]
+        seeds = [known[index][1] for index in members]
+        if any(seeds.count(seed) > 1 for seed in seeds):
+            members = [place]
+        if place == members[0]:
+            pooled.append([recorded[index] for index in members])
+    names = [[folder.name for folder in folders] for folders in pooled]
+    patterns = [_pattern(each) for each in names]
+    # Runs a and b of one setting, and c and d of another, may have the same pattern.
+    titles = [
+        pattern if patterns.count(pattern) == 1 else ", ".join(names[place]) for place, pattern in enumerate(patterns)
+    ]
+    return dict(zip(titles, pooled, strict=True))
 
 
 def _pattern(names: Sequence[str]) -> str:
@@ -111,16 +89,24 @@ def _pattern(names: Sequence[str]) -> str:
     return f"{start.rstrip('0123456789')}*{end.lstrip('0123456789')}"
 
 
-def _reading(name: str, seeds: Sequence[RecordedEpochs]) -> str:
-    """Return a sentence on what was read in the folders ``seeds`` of the setting ``name``."""
-    first, counts = seeds[0], sorted({len({epoch.number for epoch in folder.epochs}) for folder in seeds})
-    text = " to ".join(map(str, dict.fromkeys([counts[0], counts[-1]]))) + (" epoch" if counts == [1] else " epochs")
-    if len(seeds) > 1:
-        text = f"{len(seeds)} seeds of one setting, {text} each"
-    rule = "no rule is recorded" if first.rule is None else f"rule: {rule_in_words(first.rule)}"
-    unknown = [name for name in first.columns if name not in first.directions and not name.startswith(TEST)]
-    without = f"; without a recorded direction, and so without a pick: {', '.join(unknown)}" if unknown else ""
-    return f"{name}: {text} of {first.kind}; {rule}{without}"
+def readings(settings: Settings) -> list[str]:
+    """Return sentences on what was read in the folders of each setting, and on folders that are not pooled."""
+    sentences = []
+    for setting, folders in settings.items():
+        first = folders[0]
+        text = f"{len({epoch.number for epoch in first.epochs})} epochs"
+        if len(folders) > 1:
+            text = f"{len(folders)} seeds of one setting"
+        rule = "no rule is recorded" if first.rule is None else f"rule: {rule_in_words(first.rule)}"
+        text += f" of {first.kind}; {rule}"
+        unknown = [name for name in first.columns if name not in first.directions and not name.startswith(TEST)]
+        if unknown:
+            text += f"; without a recorded direction, and so without a pick: {', '.join(unknown)}"
+        sentences.append(f"{setting}: {text}")
+    apart = [setting for setting, folders in settings.items() if len(folders) == 1]
+    if apart and len(settings) > 1:
+        sentences.append(f"Not pooled as seeds: {', '.join(apart)}: {POOLED}")
+    return sentences
 
 
 class SeedMean(NamedTuple):
@@ -163,53 +149,23 @@ def means_at_picks(picks: Mapping[str, Epoch | None]) -> dict[str, SeedMean]:
     return {name: mean_over_seeds([epoch.values[name] for epoch in epochs if name in epoch.values]) for name in names}
 
 
-def summary_table(picks: Picks) -> Table:
-    """Return a table with a row for each setting: the number of seeds, and the mean of each metric."""
-    rows = {}
+def summary_parts(picks: Picks) -> list[Table | str]:
+    """Return a table of the picked epoch of each folder, after a table of means if a setting has several seeds."""
+    means: Rows = {}
+    each_pick: Rows = {}
     for setting, seeds in picks.items():
-        means = {name: mean.cell(len(seeds)) for name, mean in means_at_picks(seeds).items()}
-        rows[setting, str(len(seeds))] = means
-    return _table(["setting", "seeds"], rows)
-
-
-def picks_table(picks: Picks) -> Table:
-    """Return a table with a row for each folder: its picked epoch, and the metrics of this epoch."""
-    rows = {}
-    for seeds in picks.values():
+        cells = {name: mean.cell(len(seeds)) for name, mean in means_at_picks(seeds).items()}
+        means[setting, str(len(seeds))] = cells
         for folder, epoch in seeds.items():
+            values = {} if epoch is None else epoch.values
             number = "none" if epoch is None else str(epoch.number)
-            rows[folder, number] = (
-                {} if epoch is None else {name: in_table(value) for name, value in epoch.values.items()}
-            )
-    return _table(["folder", "picked epoch"], rows)
+            each_pick[folder, number] = {name: in_table(value) for name, value in values.items()}
+    table = _table(["folder", "picked epoch"], each_pick)
+    return [table] if len(means) == len(each_pick) else [_table(["setting", "seeds"], means), BRACKETS, table]
 
 
-def _table(header: Sequence[str], rows: Mapping[tuple[str, str], Mapping[str, str]]) -> Table:
-    """Return a table whose first columns are the keys of ``rows``; the others are all metrics in the values."""
+def _table(header: Sequence[str], rows: Rows) -> Table:
+    """Return a table with the columns ``header`` and a column for each metric in ``rows``."""
     metrics = list(dict.fromkeys(name for cells in rows.values() for name in cells))
     body = [[*first, *(cells.get(name, "") for name in metrics)] for first, cells in rows.items()]
     return Table([*header, *metrics], body)
-
-
-def summary_parts(picks: Picks) -> list[Table | str]:
-    """Return `picks_table`, and before it the `summary_table` with its sentences if any setting has several seeds."""
-    if all(len(seeds) == 1 for seeds in picks.values()):
-        return [picks_table(picks)]
-    return [summary_table(picks), *interval_sentences(picks), picks_table(picks)]
-
-
-def interval_sentences(picks: Picks) -> list[str]:
-    """Return sentences that say what the brackets in `summary_table` are, and why some settings have none."""
-    picked = {setting: [epoch for epoch in seeds.values() if epoch is not None] for setting, seeds in picks.items()}
-    few = [setting for setting, epochs in picked.items() if len(epochs) < MIN_SEEDS]
-    sentences = []
-    if len(few) < len(picks):
-        student = "Student's t; they can exceed the range of a metric"
-        sentences.append(
-            f"In brackets: {CONFIDENCE_TEXT} intervals of the mean over seeds ({student}), if seeds differ."
-        )
-    if few:
-        names = ", ".join(few)
-        why = f"fewer than {MIN_SEEDS} seeds with a picked epoch do not show how much seeds differ"
-        sentences.append(f"No interval for {names}: {why}.")
-    return sentences

@@ -44,8 +44,8 @@ def ratio(name: str, data_root: Path) -> float:
     watch = Stopwatch()
     with (
         tempfile.TemporaryDirectory() as folder,
-        mock.patch.object(loop, "train_step", watch.around(loop.train_step)),
-        mock.patch.object(loop, "forward_pass", watch.around(loop.forward_pass)),
+        mock.patch.object(loop.TrainingRun, "train_step", watch.around(loop.TrainingRun.train_step)),
+        mock.patch.object(loop.TrainingRun, "_forward_pass", watch.around(loop.TrainingRun._forward_pass)),
         progress_bar(config.name, config.epochs.count) as bar,
     ):
         start = perf_counter()

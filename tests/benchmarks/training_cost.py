@@ -23,9 +23,8 @@ from examples.benchmark.tasks import TASKS
 from mpcs_torch.paper.experiments import experiment_config
 from mpcs_torch.processes import joined
 from mpcs_torch.trainer.data import DataSplits, Split
-from mpcs_torch.trainer.loop import train_step
+from mpcs_torch.trainer.loop import TrainingRun
 from mpcs_torch.trainer.named_parts import MNISTCNN
-from mpcs_torch.trainer.prepare import prepare_run
 
 TASK, LOSSES, MODELS = "digits, MLP", (PLAIN, FLOORED), 40
 BATCHES = (128, 1024)
@@ -86,9 +85,9 @@ def _print_steps(batch_size: int) -> None:
     split = Split(torch.randn(2 * batch_size, 1, 28, 28), torch.randint(0, 10, (2 * batch_size,)))
     data = DataSplits(split, split, tuple(map(str, range(10))))
     with joined() as world:
-        run = prepare_run(config, data, world)
-        batch = run.data.train.inputs[:batch_size], run.data.train.labels[:batch_size]
-        inputs, target = (part[world.rows(batch_size)].clone() for part in batch)
+        run = TrainingRun(config, data, world)
+        batch = run.data.train.at(torch.arange(batch_size))
+        inputs, target = (part[world.rows(batch_size)].clone() for part in (batch.inputs, batch.labels))
         net: nn.Module = MNISTCNN((1, 28, 28), 10)
         engine = net if world.size == 1 else DistributedDataParallel(net)
         optimizer = SGD(net.parameters(), lr=0.01)
@@ -106,7 +105,7 @@ def _print_steps(batch_size: int) -> None:
             return _seconds(lambda: [step() for _ in range(STEPS)]) / STEPS
 
         with run.running():
-            times = [(several(lambda: train_step(run.state, *batch)), several(bare)) for _ in range(ROUNDS)]
+            times = [(several(lambda: run.train_step(batch)), several(bare)) for _ in range(ROUNDS)]
         if world.is_first:
             print(*(median(column) for column in zip(*times[1:], strict=True)))
 

@@ -6,7 +6,7 @@ import torch
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.report.demo import write_demo_report
-from mpcs_torch.trainer.recommended import WAYS, Demonstration, SeedResult
+from mpcs_torch.report.demonstration import WAYS, Demonstration, SeedResult
 from tests.cli.selector_folders import train
 from tests.cli.test_cli import run
 from tests.report.test_run import trained

@@ -11,7 +11,7 @@ import torch
 from mpcs_torch.cli.app import VERBS
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.learning import DecisionRule, Limit
-from mpcs_torch.trainer.recommended import WAYS, Demonstration, SeedResult
+from mpcs_torch.report.demonstration import WAYS, Demonstration, SeedResult
 from tests.cli.test_cli import IRIS, RECORDS, run
 
 WRITE_FILES_ALONE = {"explore", "report"}
@@ -73,7 +73,7 @@ def _short_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
     labels = torch.tensor([0, 1, 1, 0])
     told = Demonstration(ConcernSpec(2), [SeedResult(labels, dict.fromkeys(WAYS, 1 - labels), {})])
-    monkeypatch.setattr("mpcs_torch.trainer.recommended.demonstrate", lambda *_, **__: told)
+    monkeypatch.setattr("mpcs_torch.report.demonstration.demonstrate", lambda *_, **__: told)
     monkeypatch.setattr("mpcs_torch.report.demo.write_demo_report", lambda *_: None)
     monkeypatch.setattr(experiments, "experiment_config", short)
 

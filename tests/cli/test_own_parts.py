@@ -151,7 +151,8 @@ LOSS = "loss={{path: 'own_parts:loss', kind: {}}}"
 METRIC = "metrics=[accuracy, {{name: good, path: 'own_parts:Mean'}}, {{name: mine, path: 'own_parts:{}'}}]"
 DATA = "data={{path: 'own_parts:data', kind: {}}}"
 LOGITS = "model.path: forward must return logits, floating point (40, 3), but returns "
-LABELS = "data.path: own_parts:data: {}.labels must be int64 (N,) from 0 to 2, but is "
+LABELS = "data.path: own_parts:data: {}.labels must be int64 (N,) with N > 0, but is "
+RANGE = "data.path: own_parts:data: {}.labels must be from 0 to 2, but are from "
 ERRORS = {
     NET.format("key"): ("model.path: your own_parts:Net raised KeyError: 'width'", 'return {}["width"]'),
     NET.format("shape"): ("model.path: your own_parts:Net raised RuntimeError: mat1", "logits @ torch.zeros(7, 3)"),
@@ -179,15 +180,15 @@ ERRORS = {
         "training.optimizer.path: your own_parts:optimizer raised RuntimeError: no step",
         'raise RuntimeError("no step")',
     ),
-    METRIC.format("Broken"): ("metrics.mine.path: your own_parts:Broken raised IndexError", 'IndexError("no row")'),
+    METRIC.format("Broken"): ("metrics.2.path: your own_parts:Broken raised IndexError", 'IndexError("no row")'),
     METRIC.format("Computed"): (
-        "metrics.mine.path: your own_parts:Computed raised TypeError",
+        "metrics.2.path: your own_parts:Computed raised TypeError",
         "self.total.tolist()[0]",
     ),
     DATA.format("key"): ("data.path: your own_parts:data raised KeyError: 'train'", 'return {}["train"]'),
     DATA.format("float"): (LABELS.format("train") + "torch.float32 (30,)", ""),
-    DATA.format("range"): (LABELS.format("test") + "torch.int64 (30,) from 1 to 3", ""),
-    DATA.format("negative"): (LABELS.format("train") + "torch.int64 (30,) from -1 to 1", ""),
+    DATA.format("range"): (RANGE.format("test") + "1 to 3", ""),
+    DATA.format("negative"): (RANGE.format("train") + "-1 to 1", ""),
     DATA.format("list"): (LABELS.format("train") + "list", ""),
     DATA.format("empty"): (LABELS.format("train") + "torch.int64 (0,)", ""),
     DATA.format("rows"): ("train.inputs must be (N, ...) with N = 30, as labels, but is torch.float32 (20, 4)", ""),

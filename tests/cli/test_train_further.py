@@ -30,15 +30,6 @@ def test_a_finished_run_is_trained_longer_and_nothing_else(tmp_path: Path, capsy
     assert contents(folder) == contents(tmp_path / "whole" / "exp01")
 
 
-def test_a_recipe_is_not_trained_longer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    recipe = ("recommended={}", "selector=null", "scheduler=null", "name=mine")
-    assert run("train", "digits", *recipe, "epochs.count=1", "--out", tmp_path, "-q") == 0
-    before = contents(tmp_path)
-    assert run("train", "--resume", tmp_path / "mine", "epochs.count=2", "-q") == 2
-    assert "because recommended depends on it" in capsys.readouterr().err
-    assert contents(tmp_path) == before
-
-
 def test_a_run_that_stops_says_so_now_and_later(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     stopping = ("selector={by: accuracy, patience: 3}", "training.learning_rate=1e-30", "epochs.unit=pass")
     assert run("train", IRIS, *stopping, "--out", tmp_path) == 0

@@ -29,7 +29,7 @@ from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.learning.checkpoint_files import Manifest, delete_checkpoints
-from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_config
+from mpcs_torch.trainer.config.load import dump_config, load_config
 from mpcs_torch.trainer.data import load_add, load_mnist, load_ucr
 from mpcs_torch.trainer.recorded_epochs import plain_config, recorded_directions
 from mpcs_torch.trainer.result import read_records

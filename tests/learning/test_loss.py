@@ -17,7 +17,6 @@ from torch.nn.functional import cross_entropy
 from mpcs_torch.functional import ProbabilitiesWarning, meta_pattern_concern_score
 from mpcs_torch.functional.concern.losses import log_complement
 from mpcs_torch.learning import ConcernLoss, GeneralizedMeanLoss, MarginRamp, SoftmaxMarginLoss
-from mpcs_torch.trainer.loss_scale import ConcernLossScale
 from tests.learning.losses_in_float64 import concern_loss, softmax_margin_loss
 
 
@@ -215,21 +214,6 @@ def test_a_share_must_be_from_0_to_1() -> None:
 def test_a_margin_must_be_finite_and_nonnegative(margin: float) -> None:
     with pytest.raises(ValueError, match="margin must be finite and >= 0, but got "):
         SoftmaxMarginLoss(torch.ones(3, 3), margin=margin)
-
-
-def test_a_scale_multiplies_by_the_latest_score_and_survives_a_restart() -> None:
-    scale, loss = ConcernLossScale(), torch.tensor(2.0, requires_grad=True)
-    assert scale(loss) == 2
-    scale.update(torch.tensor(0.25))
-    resumed = ConcernLossScale()
-    resumed.load_state_dict(scale.state_dict())
-    assert resumed(loss) == 0.5
-    resumed(loss).backward()
-    assert loss.grad == 0.25
-    for bad in (float("nan"), -1.0, float("inf")):
-        with pytest.raises(ValueError, match="score must be finite and >= 0"):
-            scale.update(bad)
-    assert scale.score == 0.25
 
 
 LOSSES = [ConcernLoss(), SoftmaxMarginLoss(torch.ones(3, 3)), GeneralizedMeanLoss(-2 / 3)]

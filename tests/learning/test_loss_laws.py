@@ -23,7 +23,6 @@ from mpcs_torch.learning import (
     SoftmaxMarginLoss,
     recommended,
 )
-from mpcs_torch.trainer.loss_scale import ConcernLossScale
 from tests.learning.losses_in_float64 import concern_loss
 
 CONCERN = 0.1 + torch.rand(5, 5, generator=torch.Generator().manual_seed(0))
@@ -314,11 +313,6 @@ def test_every_seed_trains_with_the_same_margin(steps: int, stopped: int, expect
     for _ in range(10):
         ramp.step()
     assert loss.margin == 4
-
-
-def test_a_scale_made_again_is_a_scale_made_once() -> None:
-    ConcernLossScale().update(0.5)
-    assert ConcernLossScale()(torch.tensor(2.0)) == 2
 
 
 def test_settings_of_a_margin_are_checked_when_they_are_set() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch.nn.functional import cross_entropy
 
 from mpcs_torch.learning import GeneralizedMeanLoss
-from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
+from mpcs_torch.trainer.config.load import load_packaged_config
 from tests.learning.losses_in_float64 import generalized_mean_loss
 from tests.oracles import naive
 

@@ -7,12 +7,12 @@ import pytest
 
 from mpcs_torch.cli import experiments
 from mpcs_torch.cli.experiments import reproduce_one
-from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run, picks
+from mpcs_torch.paper.experiments import FinishedRun, experiment_config, finish_run, picks_table
 from mpcs_torch.paper.published_values import RECORD_FILES, Agreement, compare
+from mpcs_torch.trainer.checkpoints import open_selector
 from mpcs_torch.trainer.data import load_mnist
-from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.loop import TrainingRun
 from mpcs_torch.trainer.result import read_records
-from mpcs_torch.trainer.resume import open_selector
 from tests.cli.test_cli import run
 from tests.conftest import load_oracle
 
@@ -68,21 +68,21 @@ def test_the_command_replays_the_case_study_and_its_picks(
 
     published = read_records(published_records / RECORD_FILES["case-study"])
     assert compare(finished[0].records[:20], published[:20]) == Agreement(20, 20, 20, None)
-    benchmarks, mpcs = picks(finished[0])
-    for chosen, name in ((benchmarks, "turn_132"), (mpcs, "turn_133")):
-        of_paper = FIGURE_5[name]
-        assert list(chosen.metrics) == of_paper["picked_by"]
-        assert chosen.confusion.t().tolist() == of_paper["matrix"]
-        assert (chosen.errors, chosen.dangerous) == (of_paper["errors"], of_paper["dangerous"])
+    for row, epoch in zip(picks_table(finished[0]).rows, (132, 133), strict=True):
+        of_paper = FIGURE_5[f"turn_{epoch}"]
+        assert finished[0].confusions[epoch - 1].t().tolist() == of_paper["matrix"]
+        assert row[0] == ", ".join(of_paper["picked_by"])
+        assert row[1:5:2] == [str(epoch), str(of_paper["errors"])]
+        assert row[4] == str(of_paper["dangerous"])
 
     # The selector of its config leaves the checkpoint of the paper's pick, whose evaluation is the record.
-    prepared = prepare_run(experiment_config("case-study"), load_mnist(data_root))
+    prepared = TrainingRun(experiment_config("case-study"), load_mnist(data_root))
     selector = open_selector(prepared.config, folder)
     assert selector is not None
     assert selector.best is not None
     assert selector.best.number == 133
-    prepared.state.model.load_state_dict(selector.load_best()["model"])
-    values = prepared.evaluator(prepared.state.model).values
+    prepared.model.load_state_dict(selector.load_best()["model"])
+    values = prepared.measure(prepared.split).values
     assert values == pytest.approx({name: selector.best.values[name] for name in values}, rel=1e-6)
     assert {"epoch": 133, **selector.best.values} == read_records(folder / "records.csv")[132]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from scipy.stats import spearmanr
 
-from mpcs_torch.paper.experiments import FinishedRun, finish_run, picks, picks_table
-from mpcs_torch.paper.published_values import BENCHMARKS, table_2_row
+from mpcs_torch.paper.experiments import FinishedRun, finish_run, pick, picks_table
+from mpcs_torch.paper.published_values import BENCHMARKS, table_2
 from tests.conftest import load_oracle
 from tests.trainer.toy import toy_config, toy_data
 
@@ -21,9 +21,9 @@ def toy_run(folder: Path, *, time_metrics: bool = False, **changed: object) -> F
 def test_the_picks_are_epochs_of_the_records(tmp_path: Path) -> None:
     released = {"releases": [["red", "yellow", "green"], ["yellow", "red"]], "factor": 0.1}
     run = toy_run(tmp_path, score={"k": 3, "t": 20, "concern": released})
-    table = picks_table(picks(run))
+    table = picks_table(run)
     assert table.header == ["picked by", "epoch", "accuracy", "errors", "dangerous", "MPCS", "test accuracy"]
-    assert [row[1] for row in table.rows] == [str(chosen.record["epoch"]) for chosen in picks(run)]
+    assert {int(row[1]) for row in table.rows} == {pick(run.records, metric) for metric in (*BENCHMARKS, "mpcs")}
     for _, epoch, accuracy, errors, dangerous, mpcs, test_accuracy in table.rows:
         record = run.records[int(epoch) - 1]
         assert int(record["epoch"]) == int(epoch)
@@ -36,11 +36,10 @@ def test_the_picks_are_epochs_of_the_records(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["exp02", "exp03", "exp07"])
 def test_the_row_of_table_2_has_the_correlations_of_scipy_and_of_the_paper(name: str, tmp_path: Path) -> None:
     run = toy_run(tmp_path, name=name)
-    table = table_2_row(name, run.records)
-    assert table.header == ["Spearman with", "mpcs", "mpcs_count", "paper", "difference"]
-    assert [row[0] for row in table.rows] == list(BENCHMARKS)
-    for (metric, mpcs, mpcs_count, paper, difference), printed in zip(table.rows, PRINTED[name], strict=True):
-        columns = {column: [record[column] for record in run.records] for column in (metric, "mpcs", "mpcs_count")}
-        ours = [spearmanr(columns[column], columns[metric]).statistic for column in ("mpcs", "mpcs_count")]
-        assert (mpcs, mpcs_count) == tuple(f"{value:.4f}" for value in ours)
-        assert (paper, difference) == (f"{printed:.4f}", f"{ours[1] - printed:+.4f}")
+    table = table_2({name: run.records}, {})
+    assert table.header == ["ours (paper)", *BENCHMARKS, "accuracy, over seeds"]
+    [[experiment, *cells, seeds]] = table.rows
+    assert (experiment, seeds) == (name, "")
+    for metric, cell, printed in zip(BENCHMARKS, cells, PRINTED[name], strict=True):
+        columns = [[record[column] for record in run.records] for column in ("mpcs_count", metric)]
+        assert cell == f"{spearmanr(*columns).statistic:.3f} ({printed:.3f})"

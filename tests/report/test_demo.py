@@ -6,7 +6,7 @@ from scipy.stats import ttest_rel
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.report.demo import verdict, with_referral, without_referral
-from mpcs_torch.trainer.recommended import (
+from mpcs_torch.report.demonstration import (
     BY_COST,
     RECOMMENDED,
     USUAL,

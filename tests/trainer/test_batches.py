@@ -4,22 +4,9 @@ import itertools
 
 import pytest
 import torch
-from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
-from mpcs_torch.trainer.data import Split
-from mpcs_torch.trainer.loop import ShuffledBatches
-
-Pass = tuple[list[tuple[Tensor, Tensor]], Tensor]
-"""Batches, and the state of the global random generator after them."""
-
-
-def passes(loader: ShuffledBatches | DataLoader[tuple[Tensor, ...]], seed: int, batches: int | None) -> list[Pass]:
-    torch.manual_seed(seed)
-    return [
-        ([(inputs, labels) for inputs, labels in itertools.islice(loader, batches)], torch.get_rng_state())
-        for _ in range(3)
-    ]
+from mpcs_torch.trainer.data import Split, shuffled
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2**63 - 1])
@@ -30,14 +17,14 @@ def test_batches_and_random_draws_are_those_of_a_data_loader(
     seed: int, samples: int, batch_size: int, batches: int | None
 ) -> None:
     split = Split(torch.rand(samples, 2, 3), torch.arange(samples))
-    dataset = TensorDataset(split.inputs, split.labels)
-    loader = DataLoader(dataset, batch_size=batch_size, shuffle=True)
-    own = ShuffledBatches(split, batch_size)
-    assert len(own) == len(loader)
-    theirs = passes(loader, seed, batches)
-    for (ours, state), (expected, their_state) in zip(passes(own, seed, batches), theirs, strict=True):
+    loader = DataLoader(TensorDataset(split.inputs, split.labels), batch_size=batch_size, shuffle=True)
+    torch.manual_seed(seed)
+    theirs = [([*itertools.islice(loader, batches)], torch.get_rng_state()) for _ in range(3)]
+    torch.manual_seed(seed)
+    for expected, their_state in theirs:
+        ours = [split.at(index) for index in torch.split(shuffled(split), batch_size)[:batches]]
+        assert torch.equal(torch.get_rng_state(), their_state)
         assert len(ours) == len(expected)
-        for (inputs, labels), (their_inputs, their_labels) in zip(ours, expected, strict=True):
-            assert torch.equal(inputs, their_inputs)
-            assert torch.equal(labels, their_labels)
-        assert torch.equal(state, their_state)
+        for batch, (inputs, labels) in zip(ours, expected, strict=True):
+            assert torch.equal(batch.inputs, inputs)
+            assert torch.equal(batch.labels, labels)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mpcs_torch.trainer.config.load_with_suggestions import load_config
+from mpcs_torch.trainer.config.load import load_config
 from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder
 from mpcs_torch.trainer.loop import MeasuredEpoch

@@ -9,24 +9,23 @@ from torch.nn.functional import cross_entropy
 
 from mpcs_torch.learning import ConcernLoss
 from mpcs_torch.paper.experiments import pick
+from mpcs_torch.trainer.checkpoints import checkpoint, open_selector
 from mpcs_torch.trainer.config.sections import ConfigError
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch, train_step
+from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
 from mpcs_torch.trainer.named_parts import SCHEDULERS
-from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.result import _pick as picked_of
 from mpcs_torch.trainer.result import read_records
-from mpcs_torch.trainer.resume import checkpoint, open_selector
 from tests.trainer.toy import toy_config, toy_data
 
 
 def learning_rates(**sections: object) -> list[float]:
     seen: list[float] = []
 
-    def look(epoch: MeasuredEpoch, state: LoopState) -> None:
+    def look(epoch: MeasuredEpoch, state: TrainingRun) -> None:
         seen.append(state.optimizer.param_groups[0]["lr"])
 
-    prepare_run(toy_config(epochs={"count": 4}, **sections), toy_data()).start([look])
+    TrainingRun(toy_config(epochs={"count": 4}, **sections), toy_data()).train([look])
     return seen
 
 
@@ -51,12 +50,12 @@ def test_mpcs_lr_follows_the_score_of_the_epoch() -> None:
     scores: list[float] = []
     rates: list[float] = []
 
-    def look(epoch: MeasuredEpoch, state: LoopState) -> None:
+    def look(epoch: MeasuredEpoch, state: TrainingRun) -> None:
         scores.append(epoch.values["mpcs_count"])
         rates.append(state.optimizer.param_groups[0]["lr"])
 
     config = toy_config(scheduler={"name": "mpcs_lr", "score": "mpcs_count", "power": 2.0, "highest": 9.0})
-    prepare_run(config, toy_data()).start([look])
+    TrainingRun(config, toy_data()).train([look])
     assert rates == pytest.approx([0.05 * (score / scores[0]) ** 2 for score in scores])
 
 
@@ -72,21 +71,21 @@ def test_a_plateau_lowers_it_when_a_score_no_longer_falls() -> None:
 
 @pytest.mark.parametrize(("name", "share"), [("cross_entropy", 0.0), ("concern", 0.5)])
 def test_a_loss_sees_the_concern_of_the_run(name: str, share: float) -> None:
-    run = prepare_run(toy_config(loss={"name": name}), toy_data())
+    run = TrainingRun(toy_config(loss={"name": name}), toy_data())
     inputs, labels = toy_data().train.inputs, toy_data().train.labels
-    logits = run.state.model(inputs)
+    logits = run.model(inputs)
     concern = run.config.score.concern.spec(toy_data().class_names).mpcs_weights()
     expected = ConcernLoss(concern, concern_share=share)(logits, labels)
-    assert torch.allclose(run.state.loss(logits, labels), expected)
+    assert torch.allclose(run.loss(logits, labels), expected)
 
 
 def test_a_scaled_loss_moves_the_gradient_by_the_latest_score() -> None:
-    run = prepare_run(toy_config(training={"batch_size": "all", "loss_scale": "mpcs_count"}), toy_data())
-    run.state.loss_scale.update(0.25)
+    run = TrainingRun(toy_config(training={"batch_size": "all", "loss_scale": "mpcs_count"}), toy_data())
+    run.loss_scale = 0.25
     inputs, labels = toy_data().train.inputs, toy_data().train.labels
-    weights = list(run.state.model.parameters())
-    plain = torch.autograd.grad(cross_entropy(run.state.model(inputs), labels), weights)
-    train_step(run.state, inputs, labels)
+    weights = list(run.model.parameters())
+    plain = torch.autograd.grad(cross_entropy(run.model(inputs), labels), weights)
+    run.train_step(toy_data().train)
     assert all(torch.allclose(0.25 * g, w.grad) for g, w in zip(plain, weights, strict=True) if w.grad is not None)
 
 
@@ -98,8 +97,8 @@ def test_the_selector_leaves_the_checkpoint_whose_evaluation_is_the_record(tmp_p
     records = read_records(tmp_path / "toy" / "records.csv")
     assert selector.best is not None
     assert {"epoch": selector.best.number, **selector.best.values} == records[selector.best.number - 1]
-    run.state.model.load_state_dict(selector.load_best()["model"])
-    values = run.evaluator(run.state.model).values
+    run.model.load_state_dict(selector.load_best()["model"])
+    values = run.measure(run.split).values
     assert {"epoch": selector.best.number, **values} == records[selector.best.number - 1]
 
 
@@ -124,30 +123,30 @@ def test_the_average_of_weights_and_running_statistics_is_what_is_measured_and_k
     decay = 0.5
     sections = {"model": {"path": f"{__name__}:with_batch_norm"}}
     training = {"batch_size": 10, "learning_rate": 0.05}
-    plain = prepare_run(toy_config(training=training, **sections), toy_data())
+    plain = TrainingRun(toy_config(training=training, **sections), toy_data())
     average: dict[str, torch.Tensor] = {}
 
-    def follow(_: MeasuredEpoch, state: LoopState) -> None:
+    def follow(_: MeasuredEpoch, state: TrainingRun) -> None:
         for name, value in state.model.state_dict().items():
             average[name] = decay * average[name] + (1 - decay) * value if name in average else value.clone()
 
-    plain.start([follow])
-    averaged = prepare_run(toy_config(training={**training, "averaging": decay}, **sections), toy_data())
-    state = averaged.start()
+    plain.train([follow])
+    averaged = TrainingRun(toy_config(training={**training, "averaging": decay}, **sections), toy_data())
+    state = averaged.train()
     ours = state.measured.state_dict()
     floating = [name for name, value in ours.items() if value.is_floating_point()]
     assert {"1.running_mean", "1.running_var"} < set(floating)
     for name in floating:
         torch.testing.assert_close(ours[name], average[name])
-    assert checkpoint(state)["model"].keys() == plain.state.model.state_dict().keys()
+    assert checkpoint(state)["model"].keys() == plain.model.state_dict().keys()
 
 
 def test_a_ramp_raises_the_margin_from_epoch_to_epoch() -> None:
     """From 0 to all of it between 2 and 8 of 10 epochs, in steps."""
     sections = {"loss": {"name": "softmax_margin", "margin": 3.0}, "epochs": {"count": 10}}
-    run = prepare_run(toy_config(training={"batch_size": 10, "margin_ramp": [0.2, 0.8]}, **sections), toy_data())
+    run = TrainingRun(toy_config(training={"batch_size": 10, "margin_ramp": [0.2, 0.8]}, **sections), toy_data())
     margins: list[float] = []
-    run.start([lambda _, state: margins.append(state.loss.margin)])  # type: ignore[attr-defined]
+    run.train([lambda _, state: margins.append(state.loss.margin)])  # type: ignore[attr-defined]
     assert margins == pytest.approx([0, 0, 0.5, 1, 1.5, 2, 2.5, 3, 3, 3])
 
 
@@ -160,12 +159,12 @@ def test_a_ramp_raises_the_margin_from_epoch_to_epoch() -> None:
 )
 def test_a_ramp_that_cannot_be_is_refused(sections: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        prepare_run(toy_config(**sections), toy_data())
+        TrainingRun(toy_config(**sections), toy_data())
 
 
 @pytest.mark.filterwarnings("ignore:.*is missing or damaged:UserWarning")
 def test_a_better_epoch_whose_checkpoint_is_gone_is_told(tmp_path: Path) -> None:
-    run = prepare_run(toy_config(selector={"by": "mpcs", "top_k": 2, "keep_best_by": []}), toy_data())
+    run = TrainingRun(toy_config(selector={"by": "mpcs", "top_k": 2, "keep_best_by": []}), toy_data())
     selector = open_selector(run.config, tmp_path)
     assert selector is not None
     for epoch, mpcs in ((1, 0.1), (2, 0.2)):

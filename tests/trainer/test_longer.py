@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from mpcs_torch.trainer.config.load_with_suggestions import changed_keys, dump_config
+from mpcs_torch.trainer.config.load import changed_keys, dump_config
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder
 from mpcs_torch.trainer.resume import FILE
@@ -79,16 +79,10 @@ def falling(optimizer: torch.optim.Optimizer, epochs: int, directions: object) -
     return lambda values: scheduler.step()
 
 
-def halving(optimizer: torch.optim.Optimizer, _epochs: int, directions: object) -> Any:
-    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3, gamma=0.5)
-    return lambda values: scheduler.step()
-
-
-@pytest.mark.parametrize(("maker", "key"), [("falling", "scheduler"), ("halving", None)])
-def test_a_scheduler_of_the_users_own_says_whether_it_needs_the_number_of_epochs(maker: str, key: str | None) -> None:
+def test_a_scheduler_of_the_users_own_is_assumed_to_need_the_number_of_epochs() -> None:
     plain = config_of("plain").model_dump()
-    config = RunConfig.model_validate({**plain, "scheduler": {"path": f"{__name__}:{maker}"}})
-    assert config.follows_count == key
+    config = RunConfig.model_validate({**plain, "scheduler": {"path": f"{__name__}:falling"}})
+    assert config.follows_count == "scheduler"
 
 
 def test_a_run_cannot_become_shorter_than_it_is(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The reference loop beside a loop in plain PyTorch, scikit-learn and plain Python."""
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,16 +10,18 @@ from sklearn import metrics as sklearn_metrics
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+from mpcs_torch.trainer.config.parts import PartError
 from mpcs_torch.trainer.config.sections import ConfigError
-from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
-from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.folder import run_in_folder
+from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
+from mpcs_torch.trainer.result import open_trained
 from tests.oracles import algorithm_1
 from tests.trainer.toy import toy_config, toy_data
 
 
 def epochs_of(**changed: Any) -> list[MeasuredEpoch]:
     epochs: list[MeasuredEpoch] = []
-    prepare_run(toy_config(**changed), toy_data()).start([lambda epoch, state: epochs.append(epoch)])
+    TrainingRun(toy_config(**changed), toy_data()).train([lambda epoch, state: epochs.append(epoch)])
     return epochs
 
 
@@ -77,17 +80,17 @@ def test_epochs_are_those_of_a_plain_loop(when: str, every: int) -> None:
 def test_whole_batches_step_once_a_pass() -> None:
     states: list[int] = []
     config = toy_config(training={"batch_size": "all"}, epochs={"count": 3})
-    prepare_run(config, toy_data()).start([lambda epoch, state: states.append(state.steps)])
+    TrainingRun(config, toy_data()).train([lambda epoch, state: states.append(state.steps)])
     assert states == [1, 2, 3]
 
 
 def test_hooks_may_change_the_optimizer() -> None:
-    def stop_learning(epoch: MeasuredEpoch, state: LoopState) -> None:
+    def stop_learning(epoch: MeasuredEpoch, state: TrainingRun) -> None:
         for group in state.optimizer.param_groups:
             group["lr"] = 0.0
 
     epochs: list[MeasuredEpoch] = []
-    prepare_run(toy_config(), toy_data()).start([stop_learning, lambda epoch, state: epochs.append(epoch)])
+    TrainingRun(toy_config(), toy_data()).train([stop_learning, lambda epoch, state: epochs.append(epoch)])
     assert len({epoch.values["cross_entropy"] for epoch in epochs}) == 1
 
 
@@ -111,11 +114,9 @@ def test_settings_that_do_not_fit_the_data_are_refused() -> None:
 
 
 def test_a_model_that_does_not_fit_the_data_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"model does not fit iris: model cnn_m takes inputs of shape \(1, 28, 28\)"):
+    with pytest.raises(PartError, match=r"model: cnn_m: inputs must have the shape \(1, 28, 28\)"):
         epochs_of(model={"name": "cnn_m"})
-    with pytest.raises(
-        ConfigError, match=r"a recurrent model takes inputs of shape \(steps, features\), but .* \(4,\)"
-    ):
+    with pytest.raises(PartError, match=r"model: rnn: inputs must have the shape \(steps, features\), but got \(4,\)"):
         epochs_of(model={"name": "rnn"})
 
 
@@ -139,19 +140,31 @@ class Dropping(nn.Sequential):
 
 @pytest.mark.parametrize(("mode", "zeros"), [("eval", False), ("train", True)])
 def test_evaluation_sets_the_mode_and_gives_it_back(mode: str, zeros: bool) -> None:
-    prepared = prepare_run(
+    prepared = TrainingRun(
         toy_config(model={"path": "tests.trainer.test_loop:Dropping", "p": 0.9}, epochs={"count": 1, "mode": mode}),
         toy_data(),
     )
     seen: list[bool] = []
-    prepared.state.model.register_forward_hook(lambda module, inputs, logits: seen.append(bool((logits == 0).any())))
-    prepared.evaluator(prepared.state.model)
+    prepared.model.register_forward_hook(lambda module, inputs, logits: seen.append(bool((logits == 0).any())))
+    prepared.measure(prepared.split)
     assert seen == [zeros]
-    assert prepared.state.model.training
+    assert prepared.model.training
+
+
+def test_a_finished_run_predicts_in_the_mode_in_which_its_result_was_measured(tmp_path: Path) -> None:
+    model = {"path": "tests.trainer.test_loop:Dropping", "p": 0.9}
+    config = toy_config(model=model, epochs={"count": 2}, selector={"by": "mpcs"})
+    run_in_folder(config, toy_data(), tmp_path)
+    trained = open_trained(tmp_path, toy_data())
+    logits = trained.logits(trained.test, trained.result.epoch)
+    assert logits is not None
+    accuracy = sklearn_metrics.accuracy_score(trained.test.labels, logits.argmax(dim=1))
+    assert accuracy == pytest.approx(trained.result.values["test"]["accuracy"])
+    assert (logits != 0).all(), "nothing is dropped"
 
 
 def test_k_is_five_or_the_number_of_classes() -> None:
-    assert prepare_run(toy_config(score={}), toy_data()).config.score.k == 3
+    assert TrainingRun(toy_config(score={}), toy_data()).config.score.k == 3
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="needs a machine without a GPU")
@@ -164,8 +177,8 @@ def test_onednn_is_off_for_a_run_that_says_so_and_for_no_other() -> None:
     seen: list[bool] = []
 
     for onednn in (False, True):
-        run = prepare_run(toy_config(device={"onednn": onednn}, epochs={"count": 1}), toy_data())
-        run.state.model.register_forward_hook(lambda *_: seen.append(torch.backends.mkldnn.enabled))
-        run.start()
+        run = TrainingRun(toy_config(device={"onednn": onednn}, epochs={"count": 1}), toy_data())
+        run.model.register_forward_hook(lambda *_: seen.append(torch.backends.mkldnn.enabled))
+        run.train()
     assert seen == [False, False, True, True], "in the step and where the epoch is measured"
     assert torch.backends.mkldnn.enabled

@@ -7,8 +7,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
-from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
 from tests.trainer.toy import toy_config, toy_data
 
 
@@ -40,11 +39,11 @@ def test_epochs_end_with_the_passes_of_a_plain_loop(batch_size: int, every: int)
     steps: list[int] = []
     losses: list[float] = []
 
-    def look(epoch: MeasuredEpoch, state: LoopState) -> None:
+    def look(epoch: MeasuredEpoch, state: TrainingRun) -> None:
         steps.append(state.steps)
         losses.append(epoch.values["cross_entropy"])
 
-    prepare_run(config, toy_data()).start([look])
+    TrainingRun(config, toy_data()).train([look])
     expected = plain_passes(4 * every, every, batch_size=batch_size)
     assert steps == expected[0]
     assert losses == pytest.approx(expected[1], rel=1e-4)

@@ -44,7 +44,7 @@ def test_a_file_cut_at_any_byte_gives_its_whole_rows(tmp_path: Path) -> None:
     for size in range(len(data) + 1):
         path = write(tmp_path, data[:size])
         if size < header:
-            with pytest.raises(ResultError, match=r"records.csv: (is empty|has no complete line)"):
+            with pytest.raises(ResultError, match=r"records.csv: has no complete line"):
                 read_records(path)
             continue
         assert read_records(path) == records[: data[:size].count(b"\n") - 1]
@@ -54,17 +54,17 @@ def test_a_file_cut_at_any_byte_gives_its_whole_rows(tmp_path: Path) -> None:
     ("data", "message"),
     [
         (b"epoch,mpcs\n1,high\n2,0.1\n", "line 2: could not convert string to float: 'high'"),
-        (b"epoch,mpcs\n1,0.2\n2\n3,0.1\n", "line 3 must have 2 columns, but has 1"),
-        (b"epoch,mpcs\n1,0.2,0.3\n", "line 2 must have 2 columns, but has 3"),
-        (b"epoch,mpcs\n\n1,0.2\n", "line 2 must have 2 columns, but has 1"),
-        (b"epoch,mpcs\nnan,0.2\n", "line 2, column epoch: must be a whole number, but is nan"),
-        (b"epoch,mpcs\n1.5,0.2\n", "line 2, column epoch: must be a whole number, but is 1.5"),
+        (b"epoch,mpcs\n1,0.2\n2\n3,0.1\n", "line 3: must have 2 columns, but has 1"),
+        (b"epoch,mpcs\n1,0.2,0.3\n", "line 2: must have 2 columns, but has 3"),
+        (b"epoch,mpcs\n\n1,0.2\n", "line 2: must have 2 columns, but has 1"),
+        (b"epoch,mpcs\nnan,0.2\n", "line 2: the epoch must be a whole number, but is nan"),
+        (b"epoch,mpcs\n1.5,0.2\n", "line 2: the epoch must be a whole number, but is 1.5"),
         (b"epoch,mpcs\n1," + b"x" * 100_000 + b"\n", "line 2: could not convert string to float: 'xxx"),
         (b"epoch,mpcs\n1,\x1b[31m\n", r"could not convert string to float: '\\x1b\[31m'"),
         (b"epoch,mpcs\n1,\xff\n", "is not UTF-8 text: .*byte 0xff in position 13"),
         (b"mpcs,epoch\n0.1,1\n", r"must begin with epoch .*, but names \['mpcs', 'epoch'\]"),
         (b"epoch,mpcs,mpcs\n1,0.2,0.3\n", "name each column once"),
-        (b"", "is empty"),
+        (b"", "has no complete line"),
     ],
     ids=range(12),
 )

@@ -12,7 +12,7 @@ import torch
 
 from mpcs_torch.trainer.config.sections import ConfigError, RunConfig
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
+from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
 from mpcs_torch.trainer.resume import FILE, StoppedError
 from tests.learning.test_checkpoint_selector import Writer
 from tests.trainer.kill_training import contents
@@ -53,7 +53,7 @@ def config_of(setting: str) -> RunConfig:
 
 
 def cut_at(epoch: int) -> Any:
-    def cut(now: MeasuredEpoch, state: LoopState) -> None:
+    def cut(now: MeasuredEpoch, state: TrainingRun) -> None:
         if now.number == epoch:
             raise CutOffError
 
@@ -81,7 +81,7 @@ def test_a_request_to_end_stops_after_the_step(number: int, tmp_path: Path) -> N
     run_in_folder(config, toy_data(), tmp_path / "whole")
     before = signal.getsignal(number)
 
-    def ask(epoch: MeasuredEpoch, state: LoopState) -> None:
+    def ask(epoch: MeasuredEpoch, state: TrainingRun) -> None:
         if epoch.number == 4:
             os.kill(os.getpid(), number)
 
@@ -97,7 +97,7 @@ def test_a_request_to_end_stops_after_the_step(number: int, tmp_path: Path) -> N
 
 
 def test_a_second_interrupt_stops_at_once(tmp_path: Path) -> None:
-    def ask(epoch: MeasuredEpoch, state: LoopState) -> None:
+    def ask(epoch: MeasuredEpoch, state: TrainingRun) -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
 

@@ -13,7 +13,7 @@ from scipy import stats
 from mpcs_torch.learning import SelectionRule
 from mpcs_torch.learning.checkpoint_files import SavedEpoch
 from mpcs_torch.trainer.recorded_epochs import RUN, SELECTOR, RecordedEpochs
-from mpcs_torch.trainer.seeds import mean_over_seeds, runs_that_differ_in_the_seed_alone, seeds_by_setting
+from mpcs_torch.trainer.seeds import mean_over_seeds, readings, seeds_by_setting
 
 RULE = SelectionRule("mpcs", {"mpcs": "min"})
 NAMES = st.text("abz.0189=_-e", min_size=1, max_size=8).map(lambda name: f"x{name}")
@@ -25,9 +25,8 @@ def folder(name: str, config: dict[str, Any] | None = None, rule: SelectionRule 
 
 
 def pooled(*folders: RecordedEpochs) -> list[list[str]]:
-    runs = runs_that_differ_in_the_seed_alone(folders)
-    assert all(bool(group.reason) == (len(group.folders) == 1) for group in runs)
-    return [[one.folder.relative_to("runs").as_posix() for one in group.folders] for group in runs]
+    settings = seeds_by_setting(folders)
+    return [[one.folder.relative_to("runs").as_posix() for one in members] for members in settings.values()]
 
 
 @given(NAMES, NAMES, st.lists(st.integers(0, 10**6), min_size=2, max_size=5, unique=True), st.sampled_from("-_= "))
@@ -86,9 +85,9 @@ def test_a_config_without_a_seed_has_the_default_seed() -> None:
 
 
 def test_a_single_folder_has_no_reason_to_print() -> None:
-    settings, sentences = seeds_by_setting([folder("run-0")])
+    settings = seeds_by_setting([folder("run-0")])
     assert [*settings] == ["runs/run-0"]
-    assert len(sentences) == 1
+    assert len(readings(settings)) == 1
 
 
 @pytest.mark.parametrize("seeds", [3, 5, 20])

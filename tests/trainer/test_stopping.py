@@ -9,12 +9,11 @@ import pytest
 import torch
 
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
+from mpcs_torch.trainer.checkpoints import selector_hook
 from mpcs_torch.trainer.config.sections import RunConfig
 from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder, sweep
-from mpcs_torch.trainer.loop import LoopState, MeasuredEpoch
-from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
 from mpcs_torch.trainer.result import read_records, read_result
-from mpcs_torch.trainer.resume import selector_hook
 from tests.processes.in_this_process import in_this_process
 from tests.trainer.kill_training import contents
 from tests.trainer.test_resume import CutOffError, cut_at
@@ -74,7 +73,7 @@ def test_epochs_beyond_the_saved_state_do_not_stop_a_run_earlier(tmp_path: Path)
         for number, loss in enumerate([0.9, 0.4, 0.5, 0.6, 0.7], start=1)
     ]
     rule = SelectionRule("cross_entropy", {"cross_entropy": "min"})
-    state = prepare_run(toy_config(), toy_data()).state
+    state = TrainingRun(toy_config(), toy_data())
     hook = selector_hook(CheckpointSelector(tmp_path, rule, patience=3))
     answers = [hook(epoch, state) for epoch in epochs]
     assert answers == [None] * 4 + ["the best epoch by the selector's rule is still 2 (selector.patience: 3)"]
@@ -103,7 +102,7 @@ def test_patience_is_at_least_one_epoch() -> None:
 
 
 def stop_at(number: int, answer: Any = "enough") -> Any:
-    def stop(epoch: MeasuredEpoch, state: LoopState) -> Any:
+    def stop(epoch: MeasuredEpoch, state: TrainingRun) -> Any:
         return answer if epoch.number == number else None
 
     return stop
@@ -121,15 +120,15 @@ def test_a_hook_that_gives_a_reason_stops_the_run_after_all_hooks(when: str, tmp
 
 
 def test_a_reason_in_the_last_epoch_is_kept_too() -> None:
-    state = prepare_run(toy_config(epochs={"count": 3}), toy_data()).start([stop_at(3)])
+    state = TrainingRun(toy_config(epochs={"count": 3}), toy_data()).train([stop_at(3)])
     assert (state.epochs, state.stopped) == (3, "enough")
 
 
 @pytest.mark.parametrize("answer", [True, 0, "", ["enough"]])
 def test_a_hook_that_gives_anything_else_is_refused(answer: object) -> None:
-    run = prepare_run(toy_config(), toy_data())
+    run = TrainingRun(toy_config(), toy_data())
     with pytest.raises(ValueError, match="a hook must return None, or a text that says why the run stops, but got"):
-        run.start([stop_at(2, answer)])
+        run.train([stop_at(2, answer)])
 
 
 def test_a_sweep_does_not_repeat_runs_that_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcs_torch.errors import DataError
-from mpcs_torch.trainer.config.load_with_suggestions import load_config
+from mpcs_torch.trainer.config.load import load_config
 from mpcs_torch.trainer.config.sections import ConfigError, DataConfig
 from mpcs_torch.trainer.data import DataSplits, Split, hold_out_validation
 from mpcs_torch.trainer.folder import run_in_folder
-from mpcs_torch.trainer.prepare import prepare_run
+from mpcs_torch.trainer.loop import TrainingRun
 from mpcs_torch.trainer.result import read_records
 from tests.trainer.toy import toy_config, toy_data
 
@@ -98,7 +98,7 @@ def test_epochs_are_measured_on_validation_samples_and_test_data_at_the_end(tmp_
     run, result = run_in_folder(on_validation(), data, tmp_path)
     records = read_records(tmp_path / "records.csv")
     assert not [column for column in records[0] if column.startswith("test_")]
-    assert run.evaluator.split.labels.tolist() == validation_of(data).labels.tolist()
+    assert run.split.labels.tolist() == validation_of(data).labels.tolist()
     assert list(result.values) == ["train", "validation", "test"]
     best = min(records, key=lambda record: record["mpcs"])
     assert result.epoch == best["epoch"]
@@ -119,7 +119,7 @@ def test_the_result_is_that_of_the_picked_checkpoint_and_the_model_keeps_its_las
     record = read_records(tmp_path / "records.csv")[result.epoch - 1]
     assert result.values["test"]["accuracy"] == record["test_accuracy"]
     assert result.values["train"] == {name: record[name] for name in result.values["train"]}
-    assert torch.equal(run.state.model.state_dict()["1.weight"], weights[-1])
+    assert torch.equal(run.model.state_dict()["1.weight"], weights[-1])
 
 
 def test_a_run_without_a_selector_ends_with_its_last_epoch(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_a_run_without_a_selector_ends_with_its_last_epoch(tmp_path: Path) -> No
 
 def test_validation_samples_that_are_missing_are_asked_for() -> None:
     with pytest.raises(ConfigError, match=r"epochs.samples: iris has no validation split: set data.validation_"):
-        prepare_run(on_validation(), toy_data())
+        TrainingRun(on_validation(), toy_data())
 
 
 MINIMAL = "name: mine\ndata: {name: iris}\nmodel: {name: mlp}\nepochs: {test: [accuracy]}\n"

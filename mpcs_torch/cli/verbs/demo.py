@@ -10,7 +10,7 @@ from mpcs_torch.cli.options import Out, shared
 def demo(out: Out = Path("runs")) -> None:
     """Train on digits, plainly and as recommended, and write a report on test data to OUT/demo/report.html."""
     from mpcs_torch.report.demo import with_referral, without_referral, write_demo_report
-    from mpcs_torch.trainer.recommended import SEEDS, demonstrate
+    from mpcs_torch.report.demonstration import SEEDS, demonstrate
 
     folder = out / "demo"
     report = folder / "report.html"

@@ -20,8 +20,8 @@ def report(
     """Write one page about finished runs or recorded epochs: the picked epoch and why, and all figures.
 
     For runs of mpcs train, the page has the costliest errors; several runs are compared. Test samples are predicted
-    again from the checkpoints that were kept. If the config.yaml of a run names code by import paths, you must have
-    started the run, or trust its code. For folders of a CheckpointSelector, and for seeds of one setting (as in mpcs
+    again from the checkpoints that were kept. The code that the config.yaml of a run names by import paths is run only
+    with --trust-code. For folders of a CheckpointSelector, and for seeds of one setting (as in mpcs
     select), the page has the recorded metrics, and no code is run.
 
     Args:
@@ -35,11 +35,13 @@ def report(
     check_out(out)
 
     from mpcs_torch.trainer.recorded_epochs import RUN, read_folders
-    from mpcs_torch.trainer.seeds import seeds_by_setting
+    from mpcs_torch.trainer.seeds import readings, seeds_by_setting
 
-    recorded, warned = read_folders(folders)
-    settings, readings = seeds_by_setting(recorded)
-    note(*map(printable, readings))
+    recorded = read_folders(folders)
+    warned = [warning for folder in recorded for warning in folder.warnings()]
+    settings = seeds_by_setting(recorded)
+    told = readings(settings)
+    note(*map(printable, told))
     print_warnings(*map(printable, warned))
     with printed_warnings():
         if recorded[0].kind == RUN and len(settings) == len(recorded):
@@ -51,5 +53,5 @@ def report(
         else:
             from mpcs_torch.report.epochs import write_epochs_report
 
-            write_epochs_report(settings, out, notes=[*readings, *warned], command=str(COMMAND_LINE))
+            write_epochs_report(settings, out, notes=[*told, *warned], command=str(COMMAND_LINE))
     note(f"wrote {out}")

@@ -26,8 +26,7 @@ def select(
     The rule is the one that FOLDER records, unless --by or --within is given. For example, --within accuracy=0.001
     considers only epochs whose accuracy is within 0.1 points of the best. Seeds of one setting are summarized in one
     row: runs whose configs differ only in name and seed, and folders of a CheckpointSelector with the same rule whose
-    names differ only in the seed, such as plain-seed0 and plain-seed1. A damaged folder among several is left out with
-    a warning. No code of a folder is run.
+    names differ only in the seed, such as plain-seed0 and plain-seed1. No code of a folder is run.
 
     Args:
         folders: Folder of a run of mpcs train, folder of a CheckpointSelector, or a folder of such folders.
@@ -38,11 +37,12 @@ def select(
 
     from mpcs_torch.trainer.recorded_epochs import read_folders
     from mpcs_torch.trainer.result import rule_in_words
-    from mpcs_torch.trainer.seeds import means_at_picks, picks_by, seeds_by_setting, summary_parts
+    from mpcs_torch.trainer.seeds import means_at_picks, picks_by, readings, seeds_by_setting, summary_parts
 
-    recorded, warned = read_folders(folders)
-    grouped, readings = seeds_by_setting(recorded)
-    print_reading(*readings)
+    recorded = read_folders(folders)
+    warned = [warning for folder in recorded for warning in folder.warnings()]
+    grouped = seeds_by_setting(recorded)
+    print_reading(*readings(grouped))
     print_warnings(*map(printable, warned))
     picks, settings = dict[str, Any](), list[dict[str, Any]]()
     for name, seeds in grouped.items():
@@ -60,8 +60,7 @@ def select(
 
 def _rule(folder: "RecordedEpochs", by: str | None, within: dict[str, float]) -> "SelectionRule":
     """Return the recorded rule, or if ``by`` or ``within`` is given, the rule of these options."""
-    from mpcs_torch.trainer.config.sections import ConfigError, SelectorConfig
-    from mpcs_torch.trainer.recorded_epochs import checked_rule
+    from mpcs_torch.trainer.config.sections import SelectorConfig
 
     recorded = folder.rule
     if recorded is not None and by is None and not within:
@@ -70,10 +69,7 @@ def _rule(folder: "RecordedEpochs", by: str | None, within: dict[str, float]) ->
         by = "mpcs" if recorded is None else recorded.by
     with refused_values():
         config = SelectorConfig.model_validate({"by": by, "within": within})
-    try:
-        return checked_rule(config, folder.columns, folder.directions)
-    except ConfigError as error:
-        raise typer.BadParameter(str(error).replace("selector.", "--")) from None
+        return config.rule(folder.columns, folder.directions)
 
 
 def _plain(folder: "RecordedEpochs", rule: "SelectionRule") -> dict[str, Any]:

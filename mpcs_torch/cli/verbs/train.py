@@ -1,10 +1,9 @@
 """``mpcs train``: train by a run config; ``--list`` shows those of the package."""
 
-import json
 import os
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,15 +12,12 @@ import typer
 from mpcs_torch.cli.console import COMMAND_LINE, note, part_text, print_result, progress_bar
 from mpcs_torch.cli.options import DataRoot, Out, TrustCode, file_or_name, shared
 from mpcs_torch.io.packaged import packaged_file, packaged_names
-from mpcs_torch.io.untrusted_files import read_text
 from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:
     from mpcs_torch.processes import World
     from mpcs_torch.trainer.config.sections import RunConfig
-    from mpcs_torch.trainer.data import DataSplits
-    from mpcs_torch.trainer.loop import Hook
 
 
 def config_table() -> Table:
@@ -54,8 +50,8 @@ def train(
     --resume RUN resumes a run that was stopped or killed. --resume RUN epochs.count=500 extends a finished run; the
     result is as if it had been started with 500 epochs. Under torchrun, the processes train one model together, and a
     restarted run resumes by itself. The exit status is 3 if the run has diverged. CONFIG may name code by import paths,
-    and this code is run: train only what you trust. If the config.yaml of RUN names code, you must have started RUN, or
-    trust its code.
+    and this code is run: train only what you trust. The code that the config.yaml of RUN names is run only with
+    --trust-code.
 
     Args:
         config: Run config: a YAML file, or a name of `mpcs train --list`.
@@ -77,7 +73,7 @@ def train(
         )
     path = file_or_name("experiments")(str(config)) if resume is None else resume / "config.yaml"
     from mpcs_torch.processes import joined
-    from mpcs_torch.trainer.config.load_with_suggestions import load_config
+    from mpcs_torch.trainer.config.load import load_config
 
     with joined() as world:
         trusts = trust_code or resume is None  # who names a config trusts it
@@ -100,10 +96,6 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
 
     overwrite = COMMAND_LINE.overwrite
     world.from_first(lambda: check_free([folder], overwrite=overwrite or resume))
-    if settings.recommended is not None and overwrite:
-        raise typer.BadParameter("--overwrite does not go with recommended: choose another name or folder")
-    if settings.recommended is not None and world.size > 1:
-        raise typer.BadParameter("a config with recommended trains in one process, not under torchrun")
     if resume and world.from_first(lambda: is_finished(settings, folder)):
         if world.is_first:
             result = read_result(folder)
@@ -112,10 +104,9 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
             print_result({"run": folder, **result.plain()})
         return
     data = settings.data.load(data_root)
-    if settings.recommended is not None:
-        _train_recommended(settings, folder, data)
-        return
-    with _hooks(settings, folder) if world.is_first else nullcontext(list["Hook"]()) as hooks:
+    bar = progress_bar(settings.name, settings.epochs.count) if world.is_first else nullcontext()
+    with bar as advance:
+        hooks = [] if advance is None else [advance]
         _, result = run_in_folder(settings, data, folder, hooks, overwrite=overwrite, resume=resume, world=world)
     if not world.is_first:
         return
@@ -129,17 +120,3 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
         problem = f"{settings.name} has diverged: the model of epoch {result.epoch} gives NaN or infinite logits"
         typer.echo(f"mpcs: {problem}. Lower training.learning_rate, or look for NaN in the data", err=True)
         raise typer.Exit(3)  # the exit status of a diverged run
-
-
-@contextmanager
-def _hooks(settings: "RunConfig", folder: Path) -> "Iterator[list[Hook]]":  # noqa: ARG001  # of each run
-    with progress_bar(settings.name, settings.epochs.count) as bar:
-        yield [bar]
-
-
-def _train_recommended(settings: "RunConfig", folder: Path, data: "DataSplits") -> None:
-    from mpcs_torch.trainer.recommended import CHOICE, RULE, train_recommended
-
-    choice = train_recommended(settings, data, folder, _hooks)
-    print_result({"run": folder, **json.loads(read_text(folder / CHOICE))}, f"{choice}\n")
-    note(f"wrote {folder / RULE}, {CHOICE} and a folder for each run")

@@ -1,12 +1,10 @@
 """Parts of a config, such as data, model and metrics: built-in parts are given by name, custom parts by import path."""
 
 import inspect
-import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import (
     BaseModel,
@@ -19,7 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.errors import DataError, MpcsError, quoted, shown
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.metrics.find_entry import entry_of_path
@@ -40,41 +38,40 @@ Number = Annotated[float, BeforeValidator(_number)]
 class Section(BaseModel):
     """A section of a config: unknown keys are refused, types are strict, numbers are finite, and values are frozen."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-class _CustomArguments(Section):
-    """Keyword arguments of a custom part (the user's own code). Unlike other settings, they may be infinite or NaN."""
-
-    model_config = ConfigDict(allow_inf_nan=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, allow_inf_nan=False, protected_namespaces=()
+    )  # a custom part may have arguments that begin with model_
 
 
 class PartError(MpcsError, RuntimeError):
-    """An error because a custom part (the user's own code) broke a rule, or raised the error in ``__cause__``."""
+    """A part of a run cannot be made, breaks a rule, or, as the user's own code, raised the error in ``__cause__``."""
 
 
-def error_of_parts(error: Exception, custom_parts: Mapping[str, str]) -> PartError | None:
+def error_of_parts(error: Exception, import_paths: Mapping[str, str]) -> PartError | None:
     """Return the `PartError` to raise instead of ``error``, or None if ``error`` itself should be raised.
 
-    ``custom_parts`` has the import path of each custom part by its config key. If ``error`` was raised in the package
+    ``import_paths`` has the import path of each custom part by its config key. If ``error`` was raised in the package
     of a custom part, the message names the part and the line. Otherwise, it names all custom parts. The result is None
-    if ``custom_parts`` is empty, or if ``error`` is an `MpcsError`.
+    if there is no custom part, or if ``error`` is an `MpcsError`.
     """
-    if isinstance(error, MpcsError) or not custom_parts:
+    if isinstance(error, MpcsError) or not import_paths:
         return None
-    lines = {key: line for key, path in custom_parts.items() if (line := _line_in_package(path, error))}
-    parts = ", ".join(f"{key}.path: your {custom_parts[key]}" for key in lines or custom_parts)
+    lines = {key: _line_in_package(path, error) for key, path in import_paths.items()}
+    raising = [key for key, line in lines.items() if line] or [*lines]
+    parts = ", ".join(f"{key}: your {import_paths[key]}" for key in raising)
     problem = f"{type(error).__name__}: {shown(str(error), 500)}".removesuffix(": ")
-    return PartError(f"{parts} raised {problem}{next(iter(lines.values()), '')}")
+    return PartError(f"{parts} raised {problem}{lines[raising[0]]}")
 
 
 def _line_in_package(path: str, error: Exception) -> str:
     """Return, as text, the last traceback line in the package of the import path ``path``; "" if there is none."""
-    module = sys.modules.get(path.partition(":")[0].partition(".")[0])
-    roots = [*getattr(module, "__path__", []), *([] if (file := getattr(module, "__file__", None)) is None else [file])]
-    lines = traceback.extract_tb(error.__traceback__)
-    theirs = [line for line in lines if any(Path(line.filename).is_relative_to(root) for root in roots)]
-    return f" at {theirs[-1].filename}:{theirs[-1].lineno}: {shown(theirs[-1].line or '')}" if theirs else ""
+    package = path.partition(":")[0].partition(".")[0]
+    frames = traceback.walk_tb(error.__traceback__)
+    theirs = [each for each in frames if str(each[0].f_globals.get("__name__")).partition(".")[0] == package]
+    if not theirs:
+        return ""
+    [last] = traceback.StackSummary.extract(iter(theirs[-1:]))
+    return f" at {last.filename}:{last.lineno}: {shown(last.line or '')}"
 
 
 class PartConfig(Section):
@@ -103,30 +100,10 @@ class PartConfig(Section):
     def _check_arguments(cls, value: object) -> object:
         if not isinstance(value, dict):
             return value
+        own = {key: value[key] for key in cls.model_fields if key in value}
+        arguments = {key: entry for key, entry in value.items() if key not in own}
         maker = cls._find(value.get("name"), value.get("path"))
-        fields = {key: value[key] for key in cls.model_fields if key in value}
-        keywords = {key: entry for key, entry in value.items() if key not in fields}
-        arguments = cls._arguments(maker, Section if value.get("path") is None else _CustomArguments)
-        return {**fields, **arguments.model_validate(keywords).model_dump()}
-
-    @classmethod
-    def _arguments(cls, maker: Callable[..., Any], base: type[Section]) -> type[Section]:
-        """Return a pydantic model of the keyword arguments of ``maker``; its other arguments must be ``cls.takes``."""
-        try:
-            signature = inspect.signature(maker, eval_str=True)
-            keywords = {}
-            for place, (name, parameter) in enumerate(signature.parameters.items()):
-                is_taken = parameter.kind is parameter.POSITIONAL_OR_KEYWORD and place < len(cls.takes)
-                if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY) and not is_taken:
-                    annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
-                    keywords[name] = annotation, ... if parameter.default is parameter.empty else parameter.default
-            if taken := [name for name in ("name", "path") if name in keywords]:
-                raise ValueError(f"its argument {taken[0]} must have another name, because {taken[0]} is a key here")
-            signature.bind(*cls.takes, **keywords)
-            return create_model("Arguments", __base__=base, **keywords)  # type: ignore[call-overload,no-any-return]
-        except Exception as error:  # evaluating an annotation runs code, which can raise anything
-            rule = f"must name a function or class of {' and '.join(cls.takes)}, with names for other arguments"
-            raise ValueError(f"{rule}, but {quoted(maker)}: {shown(str(error))}") from error
+        return {**own, **cls._arguments_of(maker).model_validate(arguments).model_dump()}
 
     @classmethod
     def _find(cls, name: object, path: object) -> Callable[..., Any]:
@@ -139,20 +116,45 @@ class PartConfig(Section):
             raise ValueError(f"name must be one of {', '.join(cls.registry)}, but is {quoted(name)}")
         return cls.registry[name]
 
+    @classmethod
+    def _arguments_of(cls, maker: Callable[..., Any]) -> type[Section]:
+        """Return a pydantic model of the arguments of ``maker`` after the positional ones, which `takes` describes."""
+        try:
+            signature = inspect.signature(maker, eval_str=True)
+            parameters = [*signature.parameters.values()][len(cls.takes) :]
+            arguments: dict[str, Any] = {
+                each.name: (
+                    Any if each.annotation is each.empty else each.annotation,
+                    ... if each.default is each.empty else each.default,
+                )
+                for each in parameters
+                if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)
+            }
+            if clash := arguments.keys() & cls.model_fields.keys():
+                raise ValueError(
+                    f"its argument {min(clash)} must have another name, because {min(clash)} is a key here"
+                )
+            signature.bind(*cls.takes, **arguments)
+            return create_model("Arguments", __base__=Section, **arguments)
+        except Exception as error:  # evaluating an annotation runs code, which can raise anything
+            rule = f"must name a function or class of {' and '.join(cls.takes)}"
+            raise ValueError(f"{rule}, but {quoted(maker)}: {shown(str(error))}") from error
+
     @property
     def maker(self) -> Callable[..., Any]:
         """The function or class that makes the part."""
         return self._find(self.name, self.path)
 
     def make(self, *positional: object) -> Any:
-        """Call `maker` with ``positional`` and the config's arguments; raise a `PartError` if a custom part fails."""
+        """Call `maker` with ``positional`` and the config's arguments; raise a `PartError` if it fails."""
         try:
             made = self.maker(*positional, **(self.model_extra or {}))
+        except DataError:
+            raise
         except Exception as error:
-            own = {} if self.path is None else {self.key: self.path}
-            if (of_parts := error_of_parts(error, own)) is None:
-                raise
-            raise of_parts from error
+            own = {} if self.path is None else {f"{self.key}.path": self.path}
+            of_built_in = PartError(f"{self.key}: {self}: {shown(str(error), 500)}")
+            raise error_of_parts(error, own) or of_built_in from error
         if not (callable(made) if self.returns is None else isinstance(made, self.returns)):
             needed = "a function" if self.returns is None else self.returns.__name__
             raise PartError(f"{self.key}.path: {self.path} must return {needed}, but returns {type(made).__name__}")
@@ -192,49 +194,43 @@ class MetricConfig(Section):
 
     @model_validator(mode="before")
     @classmethod
-    def _check(cls, value: object) -> object:
-        if isinstance(value, str):
-            value = {"name": value}
-        if not isinstance(value, dict) or not isinstance(value.get("name"), str):
-            return value
-        if value["name"] == "epoch" or value["name"].startswith(TEST):
-            raise ValueError(f"name must not be 'epoch' nor begin with {TEST!r}, but is {quoted(value['name'])}")
-        if value.get("path") is not None:
-            if value.get("metric") is not None:
-                raise ValueError("must have one of the keys metric and path")
-            entry = entry_of_path(value["path"])
-            _check_settings(entry, value)
-            return {**value, "direction": value.get("direction") or entry.direction}
-        registered = value.get("metric") or value["name"]
-        usable = [name for name, entry in COLUMNS.items() if entry.takes_classes]
-        if not isinstance(registered, str) or registered not in COLUMNS:
-            raise ValueError(f"must be one of {', '.join(usable)}, or have a path, but is {quoted(registered)}")
-        if registered not in usable:
-            taken = COLUMNS[registered].takes.replace("_", " ")
-            raise ValueError(f"{registered} takes {taken}, but the data of a run have one class for each sample")
-        if value.keys() & {"takes", "direction"}:
-            raise ValueError(f"takes and direction must come with a path; {registered} has its own")
-        _check_settings(COLUMNS[registered], value)
-        return value
+    def _from_name(cls, value: object) -> object:
+        return {"name": value} if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.name == "epoch" or self.name.startswith(TEST):
+            raise ValueError(f"name must not be 'epoch' nor begin with {TEST!r}, but is {quoted(self.name)}")
+        if self.path is None and self.model_fields_set & {"takes", "direction"}:
+            raise ValueError(f"takes and direction must come with a path; {self.name} has its own")
+        if self.path is not None and self.metric is not None:
+            raise ValueError("must have one of the keys metric and path")
+        entry = self.entry()
+        allowed = entry.accepted_settings - set(FILLED_IN)
+        if unknown := [key for key in self.model_extra or {} if key not in allowed]:
+            names = ", ".join(sorted(allowed))
+            raise ValueError(f"{shown(', '.join(unknown))}: unknown; the settings of {self.name} are {names}")
+        return self
 
     @model_serializer(mode="wrap")
     def _short(self, handler: SerializerFunctionWrapHandler) -> Any:
-        unused = ["metric"] if self.metric is None else []
-        unused += ["path", "takes", "direction"] if self.path is None else []
-        plain = {key: value for key, value in handler(self).items() if key not in unused}
+        plain = {**handler(self), "direction": self.entry().direction}
+        if self.metric is None:
+            del plain["metric"]
+        if self.path is None:
+            del plain["path"], plain["takes"], plain["direction"]
         return self.name if set(plain) == {"name"} else plain
 
     def entry(self) -> MetricEntry:
         """Return the metric's entry in the register, with the column's name and the settings of this config."""
-        entry = COLUMNS[self.metric or self.name] if self.path is None else entry_of_path(self.path)
         if self.path is not None:
+            entry = entry_of_path(self.path)
             entry = replace(entry, takes=self.takes, given_direction=self.direction)
+        else:
+            usable = {name: entry for name, entry in COLUMNS.items() if entry.takes_classes}
+            registered = self.metric or self.name
+            if registered not in usable:
+                names = ", ".join(usable)
+                raise ValueError(f"must be one of {names}, or have a path, but is {quoted(registered)}")
+            entry = usable[registered]
         return replace(entry, name=self.name, settings={**entry.settings, **(self.model_extra or {})})
-
-
-def _check_settings(entry: MetricEntry, value: dict[str, Any]) -> None:
-    allowed = entry.accepted_settings - set(FILLED_IN)
-    unknown = [key for key in value if key not in allowed and key not in MetricConfig.model_fields]
-    if unknown:
-        names = shown(", ".join(map(str, unknown)))
-        raise ValueError(f"{names}: unknown; the settings of {entry.name} are {', '.join(sorted(allowed))}")

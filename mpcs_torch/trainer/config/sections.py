@@ -1,11 +1,18 @@
 """The sections of a run config with their keys, and checks of the metrics that some keys name."""
 
-import inspect
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    NonNegativeInt,
+    PositiveInt,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from torch import nn
 from torch.optim import Optimizer
 
@@ -14,11 +21,17 @@ from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, shown
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.io.local_paths import local_path
-from mpcs_torch.learning import Limit, SelectionRule
-from mpcs_torch.learning.recommended import MAX_ACCURACY_LOSS
+from mpcs_torch.learning import SelectionRule
 from mpcs_torch.trainer.config.parts import PUBLISHED, TEST, MetricConfig, Number, PartConfig, Section
 from mpcs_torch.trainer.data import DATASETS, DataSplits, check_splits, hold_out_validation
 from mpcs_torch.trainer.named_parts import LOSSES, MODELS, OPTIMIZERS, SCHEDULERS
+
+Count = Annotated[int, Field(ge=1, lt=2**31)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+Share = Annotated[Number, Field(ge=0, le=1)]
+Fraction = Annotated[Number, Field(gt=0, lt=1)]
+Positive = Annotated[Number, Field(gt=0)]
+NotNegative = Annotated[Number, Field(ge=0)]
 
 
 class ConfigError(MpcsError, ValueError):
@@ -33,9 +46,9 @@ class DataConfig(PartConfig):
     takes = ("the data root",)
     returns = DataSplits
 
-    validation_fraction: Annotated[Number, Field(gt=0, lt=1)] | None = None
+    validation_fraction: Fraction | None = None
     """The share of training samples to hold out for validation. Default: the validation split of the loader, if any."""
-    validation_seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    validation_seed: Seed = 0
     """The seed of the validation split."""
 
     def load(self, root: str | Path) -> DataSplits:
@@ -68,11 +81,11 @@ class ModelConfig(PartConfig):
 class EpochsConfig(Section):
     """The epochs of a run. An epoch ends when the model is measured; it may be shorter than a pass over the data."""
 
-    count: Annotated[int, Field(ge=1)] = 150
+    count: PositiveInt = 150
     """The number of epochs of the run."""
     unit: Literal["step", "pass"] = "step"
     """The unit of ``every``: optimizer steps, as in the published runs, or passes over the data."""
-    every: Annotated[int, Field(ge=1)] = 1
+    every: PositiveInt = 1
     """A number n: the model is measured at every n-th step of a pass, from the first, or after every n-th pass."""
     when: Literal["before", "after"] = "after"
     """Whether to measure before or after the optimizer step. If ``unit`` is pass: after the last step of a pass."""
@@ -83,7 +96,7 @@ class EpochsConfig(Section):
     and the loss scale may not follow them. Default: test data are measured once, at the end."""
     mode: Literal["eval", "train"] = "eval"
     """The mode of the model during a measurement; the published runs used training mode, which updates batch norm."""
-    batches: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    batches: Count | None = None
     """The number of training batches on which to measure; they are drawn before training. Default: all samples."""
 
     @model_validator(mode="after")
@@ -97,7 +110,7 @@ class ConcernConfig(Section):
     """The arguments of `ConcernSpec`; ``classes`` defaults to the class names of the data.
 
     The keys ``refer``, ``answers`` and ``class_groups`` do not change the training, because a model in training always
-    decides for one class. The decision rule of ``recommended`` uses ``refer`` and ``answers``.
+    decides for one class.
     """
 
     classes: list[str] | int | None = None
@@ -133,7 +146,7 @@ def _read_concern(value: object, info: ValidationInfo) -> object:
 class ScoreConfig(Section):
     """The concern of all metrics, and the settings of MPCS: the pattern length k and the number of intervals t."""
 
-    k: Annotated[int, Field(ge=1)] | None = None
+    k: PositiveInt | None = None
     """The pattern length. Default: 5, or the number of classes if that is less."""
     t: Annotated[int, Field(ge=2)] | None = None
     """The number of intervals. Default: computed from the concession, or 200 without one, as in the published runs."""
@@ -156,35 +169,18 @@ class DeviceConfig(Section):
     """Whether PyTorch may use oneDNN kernels on the CPU; the published runs of the LSTM did not."""
 
 
-Need = Literal["value", "direction", "lower_is_better"]
-Follower = tuple[str, str, Need]
-"""A config key that names a column of the records, this column, and the property that the column must have."""
-SUITABLE: Mapping[Need, tuple[str, tuple[Direction | None, ...]]] = {
-    "value": ("", (None, "min", "max")),
-    "direction": (" with a known direction (lower or higher is better)", ("min", "max")),
-    "lower_is_better": (" that are better when lower", ("min",)),
-}
-"""For each property that a column must have, the words for it, and the directions that a column with it can have."""
-
-
-def follower_problems(
-    followers: Collection[Follower], measured: Collection[str], directions: Mapping[str, Direction]
-) -> Iterator[str]:
-    """Yield a message for each of ``followers`` (see `Follower`) that names a test column or an unsuitable column."""
-    for place, column, needs in followers:
+def check_followed(key: str, columns: Iterable[str], suitable: Collection[str]) -> None:
+    """Raise a ValueError if ``key`` of a config names one of ``columns`` that is not among the ``suitable`` metrics."""
+    for column in columns:
         if column.startswith(TEST):
-            better = shown(column.removeprefix(TEST))
-            yield (
-                f"{place}: {shown(column)} is measured on test data, so a choice by it would look better there than on "
+            raise ValueError(
+                f"{key}: {shown(column)} is measured on test data, so a choice by it would look better there than on "
                 "new data. Hold out validation samples (data.validation_fraction), measure epochs on them "
-                f"(epochs.samples: validation), and choose by {better}"
+                f"(epochs.samples: validation), and choose by {shown(column.removeprefix(TEST))}"
             )
-            continue
-        which, ways = SUITABLE[needs]
-        suitable = [name for name in measured if directions.get(name) in ways and not name.startswith(TEST)]
         if column not in suitable:
-            names = ", ".join(suitable[:30]) or "of which there are none"
-            yield f"{place}: must be one of the run's metrics{which}, {names}, but is {quoted(column)}"
+            names = ", ".join([*suitable][:30]) or "of which there are none"
+            raise ValueError(f"{key}: must be one of the suitable metrics of the run, {names}, but is {quoted(column)}")
 
 
 class LossConfig(PartConfig):
@@ -202,12 +198,6 @@ class SchedulerConfig(PartConfig):
     registry = SCHEDULERS
     takes = ("the optimizer", "the number of epochs", "the directions")
 
-    @property
-    def follows_count(self) -> bool:
-        """Whether rates depend on the number of epochs. If not, the second parameter of `maker` begins with ``_``."""
-        parameters = list(inspect.signature(self.maker).parameters)
-        return not (len(parameters) > 1 and parameters[1].startswith("_"))
-
 
 class OptimizerConfig(PartConfig):
     """The optimizer: a function that makes it (see `OPTIMIZERS`), and its keyword arguments."""
@@ -221,63 +211,43 @@ class OptimizerConfig(PartConfig):
 class TrainingConfig(Section):
     """The settings of the optimizer steps. Each step reduces the mean loss of a batch."""
 
-    batch_size: Annotated[int, Field(ge=1, lt=2**31)] | Literal["all"] = 64
+    batch_size: Count | Literal["all"] = 64
     """The number of samples of a batch, over all processes; ``all`` for the whole training split."""
-    learning_rate: Annotated[Number, Field(gt=0)] = 0.01
+    learning_rate: Positive = 0.01
     optimizer: OptimizerConfig = OptimizerConfig(name="adam")
-    clip_norm: Annotated[Number, Field(gt=0)] | None = None
+    clip_norm: Positive | None = None
     """The maximum norm of all gradients together. Default: no clipping."""
-    noise: Annotated[Number, Field(ge=0)] = 0.0
+    noise: NotNegative = 0.0
     """The standard deviation of the random noise that is added to the inputs of each batch, as a share of the standard
     deviation of all training inputs."""
-    save_seconds: Annotated[Number, Field(ge=0)] = 60.0
+    save_seconds: NotNegative = 60.0
     """The interval, in seconds, at which the state of the run is saved to resume it; 0 for every step."""
     loss_scale: str | None = None
     """The metric whose latest value multiplies the loss; mpcs_count in the published learning runs."""
-    margin_ramp: Annotated[list[Annotated[Number, Field(ge=0, le=1)]], Field(min_length=2, max_length=2)] | None = None
+    margin_ramp: Annotated[list[Share], Field(min_length=2, max_length=2)] | None = None
     """The two shares of the epochs between which the margin of a `SoftmaxMarginLoss` rises (see `MarginRamp`)."""
-    averaging: Annotated[Number, Field(gt=0, lt=1)] | None = None
+    averaging: Fraction | None = None
     """The decay per step of an exponential moving average of the weights, 0.998 for example. The average is then
     measured and saved. Default: no average."""
-
-
-class RecommendedConfig(Section):
-    """The settings of the recommended recipe: train without and with a margin, and choose a loss by validation."""
-
-    members: Annotated[int, Field(ge=1, le=1000)] = 1
-    """The number of models of each loss, with the seeds ``seed``, ``seed`` + 1, and so on."""
-    label_smoothing: Annotated[Number, Field(ge=0, le=1)] = 0.0
-    """The label smoothing of both losses."""
-    max_accuracy_loss: Annotated[Number, Field(ge=0, le=1)] = MAX_ACCURACY_LOSS
-    """The largest loss of accuracy that the choice may cause on validation samples, as a share of samples."""
-    refer: list[str] = Field(default_factory=list)
-    """The limits to guarantee by referring samples, such as ``dangerous <= 0.005``."""
-
-    @field_validator("refer", mode="after")
-    @classmethod
-    def _are_limits(cls, refer: list[str]) -> list[str]:
-        for limit in refer:
-            Limit.parse(limit)
-        return refer
 
 
 class SelectorConfig(Section):
     """The settings that decide which checkpoints are kept: arguments of `SelectionRule` and `CheckpointSelector`."""
 
     by: str = "mpcs"
-    within: dict[str, Annotated[Number, Field(ge=0)]] = Field(default_factory=dict)
+    within: dict[str, NotNegative] = Field(default_factory=dict)
     at_most: dict[str, Number] = Field(default_factory=dict)
     at_least: dict[str, Number] = Field(default_factory=dict)
     ties: str = "first"
-    top_k: Annotated[int, Field(ge=1, lt=2**31)] = 1
+    top_k: Count = 1
     keep_last: bool = False
-    keep_every: Annotated[int, Field(ge=0)] = 0
+    keep_every: NonNegativeInt = 0
     keep_best_by: list[str] = Field(default_factory=lambda: ["accuracy"])
     """Metrics whose best epochs are also kept, for comparison in `mpcs report`, if they are measured."""
-    patience: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+    patience: Count | None = None
     """The number of epochs without progress, a better best epoch, after which the run stops. The run does not stop
     before any epoch is within the limits. Default: no early stop."""
-    min_delta: Annotated[Number, Field(ge=0)] = 0.0
+    min_delta: NotNegative = 0.0
     """The minimum improvement of ``by`` that counts as progress; it needs ``patience``."""
 
     @model_validator(mode="after")
@@ -286,17 +256,22 @@ class SelectorConfig(Section):
             raise ValueError(f"min_delta needs patience, and must otherwise be 0, but is {self.min_delta}")
         return self
 
-    def followers(self) -> Iterator[Follower]:
-        """Yield the key, the column and the needed property of each metric by which the selection rule chooses."""
-        yield "selector.by", self.by, "direction"
-        yield from (("selector.within", column, "direction") for column in self.within)
-        if self.ties not in ("first", "last"):
-            yield "selector.ties", self.ties, "direction"
-        for name, bounds in (("at_most", self.at_most), ("at_least", self.at_least)):
-            yield from ((f"selector.{name}", column, "value") for column in bounds)
+    def rule(self, measured: Collection[str], directions: Mapping[str, Direction]) -> SelectionRule:
+        """Make the selection rule.
 
-    def rule(self, directions: Mapping[str, Direction]) -> SelectionRule:
-        """Make the selection rule; ``directions`` says if a metric is better when lower ("min") or higher ("max")."""
+        Args:
+            measured: The metrics that are recorded at each epoch.
+            directions: For each metric, whether it is better when lower ("min") or higher ("max"), if that is known.
+
+        Raises:
+            ValueError: If the rule names a metric that is not measured, or whose direction it needs and is not known.
+        """
+        ties = [] if self.ties in ("first", "last") else [self.ties]
+        check_followed("selector.by", [self.by], directions)
+        check_followed("selector.within", self.within, directions)
+        check_followed("selector.ties", ties, directions)
+        check_followed("selector.at_most", self.at_most, measured)
+        check_followed("selector.at_least", self.at_least, measured)
         limits = {name: dict[str, float](getattr(self, name)) for name in ("within", "at_most", "at_least")}
         return SelectionRule(self.by, dict(directions), ties=self.ties, **limits)
 
@@ -315,8 +290,6 @@ class RunConfig(Section):
     """The learning-rate scheduler, stepped at every epoch. Default: the learning rate is constant."""
     selector: SelectorConfig | None = None
     """The checkpoints to keep. Default: none."""
-    recommended: RecommendedConfig | None = None
-    """The recipe: train with each of its losses instead of ``loss``, and choose a model. Default: no recipe."""
     metrics: list[MetricConfig] = Field(default_factory=lambda: [MetricConfig(name=name) for name in PUBLISHED])
     """The metrics of every epoch, each a column of the records. Default: the published columns."""
     epochs: EpochsConfig = EpochsConfig()
@@ -335,21 +308,20 @@ class RunConfig(Section):
         return {entry.name: entry.direction for entry in entries if entry.direction is not None}
 
     @property
-    def custom_parts(self) -> dict[str, str]:
-        """The import path of each custom part, by its key in the config."""
-        parts = (self.data, self.model, self.loss, self.training.optimizer, self.scheduler)
-        paths = {part.key: part.path for part in parts if part is not None}
-        paths |= {f"metrics.{metric.name}": metric.path for metric in self.metrics}
-        return {key: path for key, path in paths.items() if path is not None}
-
-    @property
     def follows_count(self) -> str | None:
         """The key of a setting that depends on the number of epochs, such as ``scheduler``; None if there is none."""
-        if self.recommended is not None:
-            return "recommended"
         if self.training.margin_ramp is not None:
             return "training.margin_ramp"
-        return "scheduler" if self.scheduler is not None and self.scheduler.follows_count else None
+        is_free = self.scheduler is None or self.scheduler.name in ("plateau", "mpcs_lr")
+        return None if is_free else "scheduler"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_older_versions(cls, value: object) -> object:
+        """Leave out the key ``recommended: null``, which older versions wrote to the config of each run."""
+        if isinstance(value, dict) and value.get("recommended", "") is None:
+            return {key: entry for key, entry in value.items() if key != "recommended"}
+        return value
 
     @field_validator("metrics", mode="after")
     @classmethod
@@ -361,19 +333,18 @@ class RunConfig(Section):
 
     @model_validator(mode="after")
     def _columns_exist(self) -> Self:
-        measured = [metric.name for metric in self.metrics]
-        followers = [] if self.selector is None else list(self.selector.followers())
+        measured, directions = [metric.name for metric in self.metrics], self.directions
+        lower_is_better = [name for name, direction in directions.items() if direction == "min"]
+        if self.selector is not None:
+            self.selector.rule(measured, directions)
         if self.training.loss_scale is not None:
-            followers.append(("training.loss_scale", self.training.loss_scale, "lower_is_better"))
+            check_followed("training.loss_scale", [self.training.loss_scale], lower_is_better)
         if self.scheduler is not None and isinstance(score := (self.scheduler.model_extra or {}).get("score"), str):
-            needs: Need = "lower_is_better" if self.scheduler.name == "mpcs_lr" else "direction"
-            followers.append(("scheduler.score", score, needs))
-        problems = list(follower_problems(followers, measured, self.directions))
-        if unknown := [name for name in self.epochs.test if name not in measured]:
-            names = ", ".join(measured[:30])
-            problems.append(f"epochs.test: must name metrics of the run, {names}, but has {quoted(unknown)}")
-        if self.recommended is not None and self.epochs.samples != "validation":
-            problems.append("recommended: must have validation samples to choose by: set epochs.samples: validation")
-        if problems:
-            raise ValueError("\n".join(problems))
+            suitable = lower_is_better if self.scheduler.name == "mpcs_lr" else directions
+            check_followed("scheduler.score", [score], suitable)
+        for name in self.epochs.test:
+            if name not in measured:
+                raise ValueError(
+                    f"epochs.test: must name metrics of the run, {', '.join(measured)}, not {quoted(name)}"
+                )
         return self

@@ -25,7 +25,7 @@ from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
 from mpcs_torch.evaluation.files.trials import read_trials
 from mpcs_torch.learning.checkpoint_files import Manifest
-from mpcs_torch.trainer.config.load_with_suggestions import load_config
+from mpcs_torch.trainer.config.load import load_config
 from mpcs_torch.trainer.result import read_records
 
 FACTOR, MAX_RATIO = 4, 9.0

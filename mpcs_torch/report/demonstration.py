@@ -1,6 +1,5 @@
-"""Train as the recommended recipe says, choose a loss, and show what each step changes (``mpcs demo``)."""
+"""Train and decide in the ways of ``mpcs demo``, and summarize what each step changes."""
 
-import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,87 +15,12 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional import RiskCoverage, confusion_matrix, jackknife_interval, risk_coverage_curve
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.inputs.decisions import highest_class
-from mpcs_torch.io.atomic_files import replace_text
-from mpcs_torch.io.local_paths import local_path
-from mpcs_torch.io.untrusted_files import read_text
-from mpcs_torch.learning import DecisionRule, Limit, Recommendation, recommended
-from mpcs_torch.learning.recommended import FULL_MARGIN, MARGIN, PLAIN
+from mpcs_torch.learning import DecisionRule, Limit, recommended
+from mpcs_torch.learning.recommended import MARGIN, PLAIN
 from mpcs_torch.processes import run_in_processes
 from mpcs_torch.tables import Table
-from mpcs_torch.trainer.config.load_with_suggestions import dump_config, load_packaged_config
-from mpcs_torch.trainer.config.sections import RunConfig
-from mpcs_torch.trainer.config.trusted_code import remember_started
-from mpcs_torch.trainer.data import DataSplits
-from mpcs_torch.trainer.folder import CONFIG, HooksOf, finish_in_folder
-from mpcs_torch.trainer.prepare import prepare_run
-from mpcs_torch.trainer.result import evaluator_on, open_trained
-from mpcs_torch.trainer.resume import check_resumable
-
-CHOICE, RULE = "recommended.json", "rule.pt"
-"""The names of the files of the chosen model (JSON), and of its fitted decision rule."""
-
-
-def recipe_runs(config: RunConfig) -> dict[str, list[RunConfig]]:
-    """Return the configs of the runs of each loss of the recommended recipe, which differ in the name and the seed."""
-    assert config.recommended is not None
-    smoothing, members = config.recommended.label_smoothing, range(config.recommended.members)
-    runs = dict[str, list[RunConfig]]()
-    for name, margin in ((PLAIN, 0.0), (MARGIN, FULL_MARGIN)):
-        loss = {"name": "recommended", "margin": margin, "label_smoothing": smoothing}
-        training = {**config.training.model_dump(), "margin_ramp": [0.1, 0.6] if margin else None}
-        changes = {"recommended": None, "loss": loss, "training": training}
-        if config.selector is None:
-            changes["selector"] = {"by": next(iter(config.directions)), "keep_last": True}
-        of_member = [{"name": f"{name}-{member + 1}", "seed": config.seed + member} for member in members]
-        runs[name] = [RunConfig.model_validate({**config.model_dump(), **changes, **each}) for each in of_member]
-    return runs
-
-
-def train_recommended(config: RunConfig, data: DataSplits, folder: str | Path, make_hooks: HooksOf) -> Recommendation:
-    """Train the unfinished runs of the recipe in ``folder``, choose a model by validation, and save the choice."""
-    assert config.recommended is not None
-    folder = local_path(folder, "folder")
-    settings = config.recommended
-    concern = config.score.concern.spec(data.class_names)
-    refer = [Limit.parse(limit) for limit in settings.refer]
-    recipe = recommended(concern, settings.members, max_accuracy_loss=settings.max_accuracy_loss, refer=refer)
-    path = folder / CONFIG
-    if path.exists():
-        check_resumable(read_text(path), config)
-    folder.mkdir(parents=True, exist_ok=True)
-    replace_text(path, dump_config(config))
-    remember_started(path)
-    logits = dict[str, list[Tensor]]()
-    target = torch.empty(0, dtype=torch.int64)
-    for name, runs in recipe_runs(config).items():
-        logits[name] = []
-        for run in runs:
-            finish_in_folder(run, data, folder / run.name, make_hooks)
-            trained = open_trained(folder / run.name, data)
-            validation = trained.prepared.data.validation
-            epoch = trained.result.epoch if config.selector is not None else trained.records[-1]["epoch"]
-            assert validation is not None  # validated with the config
-            outputs = trained.logits(validation, int(epoch))
-            assert outputs is not None
-            logits[name].append(outputs)
-            target = validation.labels.cpu()
-    choice = recipe.choose(logits, target)
-    write_choice(choice, folder)
-    return choice
-
-
-def write_choice(choice: Recommendation, folder: Path) -> None:
-    """Write ``choice`` (as JSON) and its fitted decision rule to two files in ``folder``."""
-    choice.rule.save(folder / RULE, overwrite=True)
-    plain = {
-        "loss": choice.name,
-        "factor": choice.factor,
-        "rule": RULE,
-        "steps": [step._asdict() for step in choice.steps],
-        "effects": [effect._asdict() for effect in choice.effects],
-    }
-    replace_text(folder / CHOICE, json.dumps(plain, indent=2) + "\n")
-
+from mpcs_torch.trainer.config.load import load_packaged_config
+from mpcs_torch.trainer.loop import TrainingRun
 
 SEEDS = range(20)
 LIMIT = Limit(0.01, confidence=0.9)
@@ -111,8 +35,13 @@ USUAL, FAIR, BY_COST, RECOMMENDED, REFERRING = WAYS = (
     "+ referrals",
 )
 """The ways to train and to decide. Each adds something to the one before."""
-AS_USUAL = ("training.noise=0", "epochs.every=1", "recommended.label_smoothing=0")
-"""The changes of the demonstration's config for `USUAL`."""
+WITHOUT_MARGIN = ("loss.margin=0", "training.margin_ramp=null")
+RUNS = {
+    USUAL: (*WITHOUT_MARGIN, "loss.label_smoothing=0", "training.noise=0", "epochs.every=1"),
+    PLAIN: WITHOUT_MARGIN,
+    MARGIN: (),
+}
+"""The changes of the demonstration's config for each model: as usual, and with the two losses of the recipe."""
 
 
 class Tally(NamedTuple):
@@ -186,7 +115,8 @@ class Demonstration:
 
     def curve(self, way: str) -> RiskCoverage:
         """Return the risk-coverage curve of dangerous errors for ``way`` and the samples of all seeds."""
-        decisions, risks = (torch.cat(parts) for parts in zip(*(seed.risks[way] for seed in self.seeds), strict=True))
+        decisions = torch.cat([seed.risks[way][0] for seed in self.seeds])
+        risks = torch.cat([seed.risks[way][1] for seed in self.seeds])
         target = torch.cat([seed.target for seed in self.seeds])
         return risk_coverage_curve(risks, self.concern.dangerous_pairs()[target, decisions])
 
@@ -213,24 +143,20 @@ def demo_concern() -> ConcernSpec:
 def train_and_decide(seed: int) -> SeedResult:
     """Train as usual and with both losses of the recipe, choose by validation samples, and decide test samples."""
     seeded = [f"{key}={seed}" for key in ("seed", "data.split_seed", "data.validation_seed")]
-    config, concern = load_packaged_config("experiments/demo", seeded), demo_concern()
-    data = config.data.load(Path())
+    configs = {name: load_packaged_config("experiments/demo", [*seeded, *changes]) for name, changes in RUNS.items()}
+    data, concern = configs[MARGIN].data.load(Path()), demo_concern()
     assert data.validation is not None  # set in the config
     validation, test = dict[str, Tensor](), dict[str, Tensor]()
-    usual = load_packaged_config("experiments/demo", [*seeded, *AS_USUAL])
-    runs = {name: run for name, [run] in recipe_runs(config).items()}
-    for name, run in {USUAL: recipe_runs(usual)[PLAIN][0], **runs}.items():
-        prepared = prepare_run(run, data)
-        model = prepared.start().measured
-        validation[name] = evaluator_on(prepared, data.validation)(model).logits
-        test[name] = evaluator_on(prepared, data.test)(model).logits
+    for name, config in configs.items():
+        trained = TrainingRun(config, data).train()
+        validation[name], test[name] = trained.logits(data.validation), trained.logits(data.test)
     target = data.validation.labels
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "E4")  # rare classes without a limit
         warnings.simplefilter("ignore", CalibrationWarning)  # of few samples, all may be right
         recipe = recommended(concern, max_accuracy_loss=MAX_ACCURACY_LOSS)
         by_cost = recipe.choose({PLAIN: validation[PLAIN]}, target)
-        fair = {name: validation[name] for name in runs}
+        fair = {name: validation[name] for name in (PLAIN, MARGIN)}
         choice = recipe.choose(fair, target)
         referring = recommended(concern, max_accuracy_loss=MAX_ACCURACY_LOSS, refer=LIMIT).choose(fair, target)
         limited = DecisionRule(concern, LIMIT).fit(validation[PLAIN], target)

@@ -1,0 +1,62 @@
+"""Keep the checkpoints of a training run in a `CheckpointSelector`."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mpcs_torch.learning import CheckpointSelector
+from mpcs_torch.trainer.config.sections import RunConfig
+from mpcs_torch.trainer.loop import Hook, MeasuredEpoch, TrainingRun
+
+FOLDER = "checkpoints"
+"""The name of the folder of checkpoints in the folder of a run."""
+
+
+def open_selector(config: RunConfig, run_folder: Path) -> CheckpointSelector | None:
+    """Open the checkpoint selector of the run in ``run_folder``; return None if ``config`` has no selector."""
+    selector = config.selector
+    if selector is None:
+        return None
+    return CheckpointSelector(
+        run_folder / FOLDER,
+        selector.rule(config.columns, config.directions),
+        top_k=selector.top_k,
+        keep_last=selector.keep_last,
+        keep_every=selector.keep_every,
+        keep_best_by=[name for name in selector.keep_best_by if name in config.directions],
+        patience=selector.patience,
+        min_delta=selector.min_delta,
+        resume=True,  # the folder of a new run was cleared
+    )
+
+
+def selector_hook(selector: CheckpointSelector | None) -> Hook:
+    """Return a hook that adds epochs to ``selector``, and stops the run after too many epochs without progress."""
+
+    def select(epoch: MeasuredEpoch, run: TrainingRun) -> str | None:
+        if selector is None:  # not rank 0
+            return None
+        selector.update(lambda: checkpoint(run), epoch=epoch.number, **epoch.values)
+        is_repeated = epoch.number != selector.last_epoch  # a resumed run repeats epochs that the selector knows
+        if is_repeated or not selector.should_stop:
+            return None
+        settings = f"selector.patience: {selector.patience}"
+        if selector.min_delta:
+            settings += f", selector.min_delta: {selector.min_delta:g}"
+        if selector.best is None:
+            return f"{selector.rule.by} was always NaN ({settings})"
+        return f"the best epoch by the selector's rule is still {selector.best.number} ({settings})"
+
+    return select
+
+
+def checkpoint(run: TrainingRun) -> dict[str, Any]:
+    """Return the content of a checkpoint of ``run``, as tensors and plain values."""
+    return {
+        "model": run.measured.state_dict(),
+        "optimizer": run.optimizer.state_dict(),
+        "epochs": run.epochs,
+        "steps": run.steps,
+        "random_state": torch.get_rng_state(),
+    }
