@@ -170,13 +170,12 @@ class ReadColumns(NamedTuple):
         of_rows: NDArray[Any] = of_distinct[places]
         return of_rows
 
-    def groups(self, name: str, gap: str | None = None, *, keeps_space: bool = False) -> Groups:
+    def groups(self, name: str, gap: str | None = None) -> Groups:
         """Return the groups in the column ``name``; missing names become ``gap``, or are refused if it is None."""
         by_name = dict[str, int]()
 
         def group_code(value: Any) -> int | None:
-            text = value if keeps_space and isinstance(value, str) else to_text(value)
-            group = text or gap
+            group = to_text(value) or gap
             return None if group is None else by_name.setdefault(group, len(by_name))
 
         codes = self.codes(name, group_code, "must have a name")

@@ -18,7 +18,7 @@ from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import NO_GROUP, Advance, PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.tables import FileTable, ReadColumns, choices, listed, to_number
-from mpcs_torch.evaluation.files.trial_roles import PAIR, TrialRoles, find_names, find_roles, in_words, names_shown
+from mpcs_torch.evaluation.files.trial_roles import TrialRoles, find_names, find_roles, in_words, names_shown
 from mpcs_torch.evaluation.files.words import target_or_not
 from mpcs_torch.functional.detection.errors import missing_kind
 from mpcs_torch.functional.inputs.groups import Groups
@@ -60,9 +60,7 @@ def read_trials(
     options: ReadOptions,
     advance: Advance,
     *,
-    both_kinds: bool = True,
     named: bool = False,
-    all_columns: bool = False,
 ) -> TrialTable:
     """Read the scores and labels of a detector, and the groups and clusters that ``options`` names.
 
@@ -71,17 +69,15 @@ def read_trials(
         options: The options for reading. ``options.labels`` may be a file that lists trials; each must have a score.
             Scores of other trials are an error; but in HDF5 matrices they are ignored, as in BOSARIS.
         advance: Called with the number of rows of a file after it is read.
-        both_kinds: Whether to require both target and non-target trials.
         named: Whether to read the names of the trials.
-        all_columns: Whether to read all other columns as groups. Two columns of names are called enrollment, test.
 
     Raises:
         PredictionsError: If a file cannot be read, its columns are ambiguous or missing, or a value breaks a rule.
     """
     table, is_apart = open_table(path), options.labels is not None
     roles = find_roles(table, options, has_label=not is_apart)
-    naming = find_names(table, roles, options, is_matched=is_apart) if named or all_columns or is_apart else []
-    coded = roles.others if all_columns else list(dict.fromkeys(roles.groups.values()))
+    naming = find_names(table, roles, options, is_matched=is_apart) if named or is_apart else []
+    coded = list(dict.fromkeys(roles.groups.values()))
     read = labelled = read_columns(table, roles, coded, naming, advance)
     places = np.arange(len(read.scores), dtype=np.int32)
     if options.labels is not None:
@@ -93,23 +89,20 @@ def read_trials(
         if naming or labelled.naming or len(places) != labelled.texts.rows:
             names, places = match_trials(read, labelled)
     else:
-        names = _unique_names(read) if named else max(naming, key=len, default=())
+        names = _unique_names(read) if named else ()
     targets, meaning = labelled.targets(options.target_label)
     targets = np.where(places < 0, np.int8(-1), targets[places])
     kept, words = _kept(read, labelled, names, places, targets, options)
     values = read.scores if kept.all() else read.scores[kept]
     scores = torch.from_numpy(-values if options.lower_is_target else values)
     trials = Trials(scores, torch.from_numpy(targets[kept] == 1))
-    if both_kinds and (missing := missing_kind(trials.labels)) is not None:
+    missing = missing_kind(trials.labels)
+    if missing is not None:
         rule = f"must contain target and non-target trials, but contains no {missing.removesuffix('s')} trial"
         raise PredictionsError(labelled.table.path, rule)
     columns = read.texts if kept.all() else read.texts.where(kept)  # a mask makes pyarrow import pandas
     named_by_all = {options.cluster, options.unit}
     groups = {name: columns.groups(of, None if name in named_by_all else NO_GROUP) for name, of in roles.groups.items()}
-    if all_columns:
-        usual = PAIR if len(names) == 2 else names if table.has_names else ("trial",)
-        called = dict(zip(names, usual, strict=False))
-        groups = {called.get(column, column): columns.groups(column, "", keeps_space=True) for column in coded}
     texts = read.ids(names).ids.take(kept.nonzero()[0]) if named and names else None
     used = {roles.score, roles.label, *coded, *names}
     unread = [name for name in table.names if name not in used]

@@ -184,7 +184,6 @@ READERS: Mapping[str, Growing] = {
     ),
     "empty lines": Growing(trials, text(lambda n: "u v 0.3 target\n" + " \t\n" * n + "x y 0.5 other\n", "t"), 10**6),
     "columns of trials": Growing(trials, text(wide_trials, "t"), 4000),
-    "all columns of trials": Growing(partial(trials, all_columns=True), text(wide_trials, "t"), 2000),
     "two files of trials": Growing(partial(trials, named=True), kaldi, 20_000),
     "lines of JSON": Growing(table, text(lambda n: f"{RECORD}\n" * n, "p.jsonl"), 20_000),
     "records of JSON": Growing(table, text(lambda n: f"[{','.join([RECORD] * n)}]", "p.json"), 20_000),
@@ -280,7 +279,7 @@ def test_a_run_of_blanks_within_a_line_is_read_like_one_blank(tmp_path: Path) ->
     line = f"x{' ' * 400_000}y 0.5 nontarget \t\r\n"
     (tmp_path / "t").write_text("u v 0.3 target\n" * 5 + line + " \t \n\t w z\t0.25  nontarget", newline="")
     started = time.process_time()
-    read = read_trials(tmp_path / "t", ReadOptions(), lambda rows: None, all_columns=True)
+    read = read_trials(tmp_path / "t", ReadOptions(by=["column 1", "column 2"]), lambda rows: None)
     assert time.process_time() - started < 10
     assert read.trials.scores.tolist() == [0.3] * 5 + [0.5, 0.25]
     assert [group.names for group in read.groups.values()] == [["u", "x", "w"], ["v", "y", "z"]]

@@ -17,8 +17,8 @@ SCORES = (0.5, -1.5, 2e-3, 1.25)
 LABELS = (True, False, False, True)
 
 
-def read(path: Path, *, named: bool = False, both_kinds: bool = True, **options: Any) -> TrialTable:
-    return read_trials(path, ReadOptions(**options), lambda rows: None, named=named, both_kinds=both_kinds)
+def read(path: Path, *, named: bool = False, **options: Any) -> TrialTable:
+    return read_trials(path, ReadOptions(**options), lambda rows: None, named=named)
 
 
 def written(path: Path, text: str) -> Path:
@@ -270,7 +270,7 @@ def test_errors_name_the_place_and_the_next_step(
 )
 def test_labels_apart_must_match(scores: str, trials: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(PredictionsError, match=re.escape(message)):
-        read(written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials), both_kinds=True)
+        read(written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials))
 
 
 @pytest.mark.parametrize(
