@@ -42,7 +42,7 @@ def call_classes(facts: Facts, reading: Reading, columns: Sequence[str]) -> Iter
     if not others:
         yield reading
         return
-    numbered = [name for name in others if facts.kinds[name] != "text"]
+    numbered = [name for name in others if facts.kind(name) != "text"]
     are_numbers = all(to_number(name) is not None for name in roles.classes)
     classes = "unnamed" if is_unnamed else "numbers" if are_numbers else "words"
     labels = "numbers" if numbered else "words"

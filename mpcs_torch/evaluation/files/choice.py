@@ -11,8 +11,8 @@ from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.stacked_models import refuse_stacked
-from mpcs_torch.evaluation.files.tables import is_gap, listed, to_number, to_text
-from mpcs_torch.evaluation.files.words import is_index, is_label
+from mpcs_torch.evaluation.files.tables import listed, to_text
+from mpcs_torch.evaluation.files.words import is_label
 
 MAX_DESCRIBED = 12
 """The maximum number of columns that an error describes."""
@@ -67,9 +67,6 @@ def _unclear(
     misplaced = [name for name in facts.options.columns if is_label(name)]
     if not readings and misplaced:
         return UnclearFileError(path, Problem("both", {"column": quoted(misplaced[0])}))
-    bad = None if chosen else _bad_number(facts)
-    if bad is not None:
-        return UnclearFileError(path, bad)
     offers = offered(facts, ranked, chosen, measure)
     if chosen:
         problem = Problem("several")
@@ -101,24 +98,13 @@ def _order(reading: Reading, chosen: Sequence[Reading]) -> tuple[bool, int, bool
     return reading not in chosen, -reading.strength, reading.broken is not None
 
 
-def _bad_number(facts: Facts) -> Problem | None:
-    """Return the problem that a column of decimal numbers has a text; None if there is none."""
-    for name in facts.by_kind(facts.free, "text"):
-        values = facts.values[name]
-        rows = [row for row, value in enumerate(values) if to_number(value) is None and not is_gap(value)]
-        decimals = [value for value in values if (to_number(value) or 0) % 1]
-        if rows and len(decimals) >= len(rows) and not is_index(name):
-            return Problem("no_number", {"column": quoted(name), "row": rows[0] + 1, "value": quoted(values[rows[0]])})
-    return None
-
-
 def _described(facts: Facts, ranked: Sequence[Reading]) -> list[str]:
     """Describe the columns, and the ways to read them that come closest, for an error without offers."""
     lines = [f"it has {listed(facts.table.names, MAX_DESCRIBED)}"] if facts.table.has_names else ["it has no header"]
     for name in facts.table.names[:MAX_DESCRIBED]:
-        values = list(dict.fromkeys(to_text(value) for value in facts.values[name]))
-        kind = {"whole": "whole numbers", "number": "numbers", "list": "lists of numbers"}.get(facts.kinds[name], "")
-        lines.append(f"  {listed([name])}: {kind or facts.kinds[name]}, such as {listed(values, 3)}")
+        values = list(dict.fromkeys(to_text(value) for value in facts.columns[name].values))
+        kind = {"whole": "whole numbers", "number": "numbers", "list": "lists of numbers"}.get(facts.kind(name), "")
+        lines.append(f"  {listed([name])}: {kind or facts.kind(name)}, such as {listed(values, 3)}")
     lacking = [name for name in facts.class_names or () if name not in facts.table.names]
     if lacking and facts.table.has_names:
         lines.append(f"there is no column for {listed(lacking, 5)}")
@@ -133,7 +119,7 @@ def _is_confusion(facts: Facts) -> bool:
     if not table.has_names or len(table.names) < 3 or facts.options.label_column or facts.options.score_columns:
         return False
     first, *others = table.names
-    rows = [to_text(value) for value in facts.values[first]]
+    rows = [to_text(value) for value in facts.columns[first].values]
     names = [name for name in others if name.lower() not in TOTALS]
     is_square = [row for row in rows if row.lower() not in TOTALS] == names
     if not is_square or len(facts.by_kind(others, "whole")) < len(others):

@@ -33,13 +33,11 @@ def decision_columns(facts: Facts, labels: Labels, names: Sequence[str]) -> list
     if label is None or len(texts) < 2:
         return found
     by_value = list[str]()
-    for name in columns:
-        own_texts = facts.texts(name)
-        is_alike = own_texts == texts or (facts.kinds[name] == "text" and own_texts < texts)
-        if is_alike and len(own_texts) > 1 and not facts.is_counter(name) and facts.values[name] != facts.values[label]:
+    for name in [name for name in columns if name not in named and not facts.is_counter(name)]:
+        own = facts.texts(name)
+        is_alike = own == texts or (facts.kind(name) == "text" and own < texts)
+        if is_alike and len(own) > 1 and facts.columns[name].labels != facts.columns[label].labels:
             by_value.append(name)
-    known = {*named}
-    by_value = [name for name in by_value if name not in known]
     return [*found, *((name, UNNAMED) for name in by_value[:MAX_UNNAMED])]
 
 
@@ -69,7 +67,7 @@ def _problem_of(facts: Facts, names: Sequence[str], texts: set[str], known: set[
     numbers = [number for name in classes if (number := to_number(name)) is not None]
     cases = Counter(name.lower() for name in classes)
     twins = [name for name in classes if cases[name.lower()] > 1]
-    is_mixed = facts.kinds[names[0]] == "whole" and 0 < len(numbers) < len(classes)
+    is_mixed = facts.kind(names[0]) == "whole" and 0 < len(numbers) < len(classes)
     column = {"column": quoted(names[0])}
     if REFERRAL in classes:
         return Problem("referral", column)

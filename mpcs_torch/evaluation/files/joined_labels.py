@@ -93,7 +93,7 @@ def _labels_in(other: FileTable, reading: ReadOptions, ids: Sequence[str], score
     if not named and len(facts.free) == 1 and (not other.has_names or not facts.by_kind(facts.free, "number")):
         labels = facts.free
     if labels:
-        return {labels[0] if facts.kinds[labels[0]] == "list" else "": labels[0]}
+        return {labels[0] if facts.kind(labels[0]) == "list" else "": labels[0]}
     truth = dict(named[0].truth) if named else _soft_labels(facts, scores)
     if not truth:
         has = f"has no column of labels that is known by its name; {other.it_has()}"

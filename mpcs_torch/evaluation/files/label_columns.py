@@ -73,7 +73,7 @@ def _named(facts: Facts, free: Sequence[str]) -> list[str]:
         whole = facts.by_kind(free, "whole", "text")
         return whole if len(whole) == 1 and facts.by_kind(facts.free, "number", "list") else []
     known = {*(facts.class_names or ())}
-    among = [name for name in free if name not in known or facts.kinds[name] == "text"]
+    among = [name for name in free if name not in known or facts.kind(name) == "text"]
     return facts.by_kind(filter(is_label, among), "text", "whole")
 
 

@@ -10,7 +10,6 @@ Code = Literal[
     "none",
     "no_labels",
     "no_scores",
-    "no_number",
     "both",
     "confusion",
     "not_named",
@@ -42,7 +41,6 @@ SENTENCES: Mapping[Code, str] = {
     "--labels FILE gives a file of labels)",
     "no_scores": "has no columns of scores or predicted labels that are known by their names (--score-columns or "
     "--decision-column names them)",
-    "no_number": "{column} has numbers, but in row {row} {value}",
     "both": "column {column} cannot be labels and name groups or rows, too",
     "confusion": "seems to be a confusion matrix: --confusion",
     "not_named": "no name says that {column} has {what}",

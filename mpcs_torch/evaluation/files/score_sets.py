@@ -20,7 +20,7 @@ from mpcs_torch.evaluation.files.facts import (
 from mpcs_torch.evaluation.files.label_columns import Labels
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import Roles
-from mpcs_torch.evaluation.files.tables import is_gap, listed, numbers_in, to_number, to_text
+from mpcs_torch.evaluation.files.tables import is_gap, listed, to_number, to_text
 from mpcs_torch.evaluation.files.words import POSITIVE, plain, split_words
 
 SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
@@ -68,7 +68,7 @@ def score_sets(facts: Facts, labels: Labels, names: Sequence[str], *, is_decided
 def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[ScoreSet]:
     """Yield each column of lists in ``names``, with the test that it fails. Unknown classes are numbered."""
     for name in names:
-        size, classes = len(first_list(facts, name)), facts.class_names
+        size, classes = facts.width(name), facts.class_names
         if size > MAX_CLASSES:
             raise facts.error(f"must have at most {MAX_CLASSES} classes, but has {size}")
         if classes is not None and len(classes) != size:
@@ -87,8 +87,8 @@ def chosen_columns(facts: Facts, labels: Labels, free: Sequence[str]) -> list[st
     for name in names:
         if name in labels.columns:
             raise facts.error("cannot be labels and predictions, too", column=name)
-        if facts.kinds[name] == "text":
-            value = next(value for value in facts.values[name] if to_text(value) and to_number(value) is None)
+        if facts.kind(name) == "text":
+            value = next(value for value in facts.columns[name].values if to_text(value) and to_number(value) is None)
             raise facts.error(f"must be numbers, but has {quoted(value)}", column=name)
     return names
 
@@ -110,17 +110,12 @@ def chosen_set(facts: Facts, labels: Labels, names: Sequence[str]) -> Roles:
 
 def label_words(facts: Facts, label: str | None) -> set[str]:
     """Return the distinct labels in the first rows or, for logits, in all rows. Numbers give an empty set."""
-    if label is None or facts.kinds[label] != "text":
+    if label is None or facts.kind(label) != "text":
         return set()
     if not facts.options.from_logits:
         return facts.label_texts(label)
     texts = facts.all_texts(label)
     return {text for text in texts if not is_gap(text)} or texts
-
-
-def first_list(facts: Facts, name: str) -> Sequence[float]:
-    """Return the first list of numbers in the column ``name``; empty if there is none."""
-    return next((numbers for value in facts.values[name] if (numbers := numbers_in(value))), ())
 
 
 def is_in_unit(facts: Facts, name: str) -> bool:
@@ -171,7 +166,7 @@ def _sets_by_names(
 
 def _sets_of_truth(facts: Facts, truth: Mapping[str, str], numeric: Sequence[str]) -> Iterator[Roles]:
     """Yield the sets of columns with scores for the classes that have soft labels."""
-    is_list = len(truth) == 1 and facts.kinds[next(iter(truth.values()))] == "list"
+    is_list = len(truth) == 1 and facts.kind(next(iter(truth.values()))) == "list"
     classes = [] if is_list else list(truth)
     named = [Roles("columns", columns, tuple(classes)) for columns in by_class(numeric, classes)]
     numbered = [Roles("columns", *each) for each in numbered_families(numeric) if {*each[1]} == {*classes}]

@@ -303,16 +303,20 @@ def numbers_in(value: Any) -> list[float] | None:
 
 
 def column_kind(values: Sequence[Any]) -> Kind:
-    """Return the kind of a column from those of its ``values`` that are not missing."""
+    """Return the kind of a column from those of its ``values`` that are not missing.
+
+    A few texts among decimal numbers do not make a column of texts: reading it names the first of them.
+    """
     filled = [value for value in values if not is_gap(value)]
     if not filled:
         return "empty"
     if all(numbers_in(value) is not None for value in filled):
         return "list"
     numbers = [to_number(value) for value in filled]
-    if any(number is None for number in numbers):
+    decimals = sum(number is not None and number % 1 != 0 for number in numbers)
+    if numbers.count(None) > decimals:
         return "text"
-    return "whole" if all(number is not None and number % 1 == 0 for number in numbers) else "number"
+    return "number" if decimals else "whole"
 
 
 def to_number(value: Any) -> float | None:

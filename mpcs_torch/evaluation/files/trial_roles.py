@@ -87,7 +87,7 @@ def _possible_labels(columns: Facts, *, has_score: bool) -> list[str]:
         if _is_label(texts) if target is None else label_text(target) in texts:
             known.add(name)
         are_words = all(text.isalpha() or (len(text) == 1 and text.isdecimal()) for text in texts)
-        if are_words and len(texts) == 2 < len(columns.values[name]):
+        if are_words and len(texts) == 2 < len(columns.columns[name].values):
             likely.add(name)
     likely |= known
     named = named_as(columns.free, LABELS)
@@ -117,7 +117,7 @@ def _possible_scores(columns: Facts) -> list[str]:
 def _counts_or_labels(columns: Facts, name: str) -> bool:
     """Return whether whole numbers seem to be ids, which all differ, or labels."""
     texts = columns.texts(name)
-    are_ids = len(texts) == len(columns.values[name]) and not any("-" in text for text in texts)
+    are_ids = len(texts) == len(columns.columns[name].values) and not any("-" in text for text in texts)
     return are_ids or _is_label(texts)
 
 
@@ -127,7 +127,10 @@ def _no_reading(columns: Facts, *, is_score: bool) -> str:
     has = columns.table.it_has()
     if is_score:
         return f"has no column of scores by name or content: name it with --score-column; {has}"
-    both = [(name, list(dict.fromkeys(columns.values[name]))) for name in columns.by_kind(columns.free, "text")[::-1]]
+    both = [
+        (name, list(dict.fromkeys(columns.columns[name].values)))
+        for name in columns.by_kind(columns.free, "text")[::-1]
+    ]
     name, words = next((each for each in both if len(each[1]) == 2), ("", []))
     ways = choices("--target-label", words)
     example = f" ({names_shown(name)} has {listed(words)}: {ways})" if words else ""

@@ -232,7 +232,6 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
         [1.0],
     ),
     "logits": ("label,a,b\na,3.2,-1.1\nb,-.4,2.2\n", "sums", {}, [1.0]),
-    "a text among numbers": ("target,0,1\n0,0.5,0.5\n0,x,0.5\n", "no_number", {}, []),
     "a confusion matrix": (",a,b\na,8,1\nb,2,9\n", "confusion", {}, []),
     "groups that are labels": ("target,a,b\na,.7,.3\n", "both", {"by": ["target"]}, []),
     "two models below each other": (

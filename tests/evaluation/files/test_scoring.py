@@ -212,7 +212,7 @@ HEADER = "target,0,1\n"
     [
         (f"{HEADER}0,0.5,0.5\n1,0.4", "p.csv, row 2, column 1: is missing: the row has 2 of 3 values"),
         (f"{HEADER}0,0.5,0.5,0.1\n", "p.csv, row 1, column 4: has no name: the row has 4 values"),
-        (f"{HEADER}0,0.5,0.5\n0,x,0.5\n", "p.csv: '0' has numbers, but in row 2 'x'"),
+        (f"{HEADER}0,0.5,0.5\n0,x,0.5\n", "p.csv, row 2, column 0: must be a number, but is 'x'"),
         (f"{HEADER}0,1,0\n1,,0.5\n", "p.csv, row 2, column 0: must be probabilities"),
         (
             f"{HEADER}0,nan,0.5\n",
