@@ -199,12 +199,6 @@ def _parquet(path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table(_columns()), path)
 
 
-def _arrow(path: Path) -> None:
-    table = pyarrow.table({**_columns(), "name": pyarrow.array(["a", "b"] * 10).dictionary_encode()})
-    with pyarrow.ipc.new_file(path, table.schema) as writer:
-        writer.write_table(table)
-
-
 def _xlsx(path: Path) -> None:
     from openpyxl import Workbook
 
@@ -223,7 +217,6 @@ def _tables(named: bytes) -> dict[str, Reader]:
         "json lines": "\n".join(map(json.dumps, records)).encode(),
         "json array": json.dumps(records, indent=1).encode(),
         "json of a pipeline": "\n".join(map(json.dumps, pipeline)).encode(),
-        "arrow": _saved(_arrow),
         "csv of UTF-16": named.decode().encode("utf-16"),
         "csv with semicolons": named.replace(b",", b";").replace(b".", b","),
         "csv packed by gzip": gzip.compress(named),

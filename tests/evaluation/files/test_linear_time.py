@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow
 import pytest
 import torch
-from pyarrow import feather, parquet
+from pyarrow import parquet
 
 from mpcs_torch.concern import load_concern
 from mpcs_torch.errors import MpcsError
@@ -212,9 +212,6 @@ READERS: Mapping[str, Growing] = {
         table, lambda folder, n: parquet.write_table(columns(n), folder / "p", row_group_size=10), 10_000
     ),
     "columns of parquet": Growing(table, lambda folder, n: parquet.write_table(wide(n), folder / "p"), 2000),
-    "batches of arrow": Growing(
-        table, lambda folder, n: feather.write_feather(columns(n), str(folder / "p"), chunksize=10), 20_000
-    ),
     "rows of xlsx": Growing(table, xlsx, 2000),
     "columns of xlsx": Growing(table, lambda folder, n: xlsx(folder, 20, n), 500),
     "rows of HDF5": Growing(table, hdf5, 10_000),
