@@ -185,9 +185,6 @@ def _fault(
     import pyarrow
 
     names, advice = [*texts] if has_names else unnamed(len(texts)), "write .parquet instead"
-    if b"\0" in content:
-        row, name = next((row, name) for name in texts for row, cell in enumerate(texts[name]) if "\0" in cell)
-        return PredictionsError(path, f"text cannot hold a zero character: {advice}", row=row + 1, column=name)
     try:
         table = open_text(path, content)
         columns = table.load(table.names, (), None)
