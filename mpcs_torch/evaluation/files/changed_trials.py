@@ -24,7 +24,7 @@ def rewrite_scores(
     """
     table = open_table(path)
     roles = find_roles(table, options, has_label=None)
-    naming = find_names(table, roles, options, is_matched=False)
+    naming = find_names(table, roles, options)
     named_pair = next((names for names in naming if len(names) == 2), ())
 
     def changed(read: ReadColumns) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Find the sets of columns, and the columns of lists, that have a score for each class."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -41,14 +41,14 @@ def score_sets(facts: Facts, labels: Labels, names: Sequence[str], *, is_decided
     if is_decided:
         passing = [roles for roles in passing if facts.by_kind(roles.scores, "number")]
     is_logits = facts.options.from_logits
-    preferences: list[Callable[[Roles], bool]] = [
-        lambda roles: words <= {*roles.classes},
-        lambda roles: not is_logits or words == {*roles.classes},  # any columns may be logits, so names must tell
-        lambda roles: bool(_common_words(roles)),
-        lambda roles: roles.is_numbered,
-    ]
-    for is_preferred in preferences:
-        passing = list(filter(is_preferred, passing)) or passing
+
+    def signs(roles: Roles) -> tuple[bool, bool, bool, bool]:
+        covers, is_equal = words <= {*roles.classes}, words == {*roles.classes}
+        # Any columns may be logits, so names must tell.
+        return covers, not is_logits or is_equal, bool(_common_words(roles)), roles.is_numbered
+
+    best = max(map(signs, passing), default=None)
+    passing = [roles for roles in passing if signs(roles) == best]
     if not is_logits:  # a class whose scores are 0 changes no sum
         passing = _largest(passing)
     distinct = dict[frozenset[str], Roles]()

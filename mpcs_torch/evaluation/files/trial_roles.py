@@ -8,6 +8,7 @@ from mpcs_torch.errors import printable, shown
 from mpcs_torch.evaluation.files.facts import Facts, label_text
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.row_ids import Ids
 from mpcs_torch.evaluation.files.tables import FileTable, choices, listed
 from mpcs_torch.evaluation.files.words import DECISIONS, IDS, LABELS, POSITIVE, named_as, plain, target_or_not
 
@@ -138,17 +139,17 @@ def _no_reading(columns: Facts, *, is_score: bool) -> str:
     return f"has no column of labels by name or content: {known}{example}; {has}"
 
 
-def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
+def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool = False) -> list[Ids]:
     """Return sets of columns, the most likely first: the texts of a set, joined, may be the names of the trials."""
     given = [] if options.id_column is None else options.id_column.split(",")
     if given and (set(given) <= set(table.names) or not is_matched):
         return [tuple(column_named(table, name.strip(), "--id-column") for name in given)]
-    known: list[tuple[str, ...]] = [names for names in (("trial",), PAIR) if set(names) <= set(roles.others)]
-    usual: list[tuple[str, ...]] = [(name,) for name in named_as(roles.others, IDS)]
+    known: list[Ids] = [names for names in (("trial",), PAIR) if set(names) <= set(roles.others)]
+    usual: list[Ids] = [(name,) for name in named_as(roles.others, IDS)]
     known = known or (usual if len(usual) == 1 or is_matched else [])
     if table.has_names and (known or not is_matched):
         return known
-    singles: list[tuple[str, ...]] = [(name,) for name in roles.others[:MAX_SINGLES]]
+    singles: list[Ids] = [(name,) for name in roles.others[:MAX_SINGLES]]
     pairs = list(combinations(roles.others[:MAX_PAIRED], 2))
     return [*pairs, *singles] if is_matched else [*singles[:1], *pairs] if len(pairs) == 1 else singles
 

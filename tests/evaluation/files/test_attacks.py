@@ -326,8 +326,15 @@ def test_a_file_of_labels_names_its_column(tmp_path: Path) -> None:
 def test_labels_with_ids_of_another_name_are_matched_by_their_values(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("image,cat,dog\nx,.7,.3\ny,.2,.8\n")
     assert accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nx,cat\n") == 1.0
-    with pytest.raises(PredictionsError, match=r"has the ids file, and p\.csv image: name a column of both"):
+    with pytest.raises(
+        PredictionsError, match=r"labels.csv: lacks 1 row of .*p.csv, such as 'x' in row 1 of column image"
+    ):
         accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nz,cat\n")
+    with pytest.raises(PredictionsError, match=r"has the ids file, and p\.csv image: name a column of both"):
+        accuracy(tmp_path / "p.csv", labels="file,label\na,dog\nz,cat\n")
+    (tmp_path / "p.csv").write_text("id,image,cat,dog\n0,x,.7,.3\n1,y,.2,.8\n")
+    with pytest.raises(PredictionsError, match="has the ids index, file, and p.csv id, image"):  # which orders differ
+        accuracy(tmp_path / "p.csv", labels="index,file,label\n0,y,dog\n1,x,cat\n")
 
 
 def test_labels_are_not_scored_against_themselves(tmp_path: Path) -> None:

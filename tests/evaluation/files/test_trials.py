@@ -124,7 +124,7 @@ def test_all_formats_give_the_same_trials(tmp_path: Path) -> None:
 def test_labels_apart_are_matched_by_name(scores: str, trials: str, how: str, tmp_path: Path) -> None:
     found = read(written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials))
     check(found)
-    assert f"names {how}" in found.read if how else "labels of t.txt" in found.read
+    assert f"names {how}" in found.read if how else "of t.txt by" in found.read
 
 
 def test_names_may_be_given_by_an_option(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_errors_name_the_place_and_the_next_step(
 @pytest.mark.parametrize(
     ("scores", "trials", "message"),
     [
-        ("a x 1\nc x 2\nb x 3\n", "a x target\nb x nontarget\n", "s.txt, row 2: 'c x' is not in "),
+        ("a x 1\nc x 2\nb x 3\n", "a x target\nb x nontarget\n", "t.txt: lacks 1 row of "),
         (
             "a x 1\na x 2\n",
             "a x target\nb x nontarget\n",
@@ -264,7 +264,7 @@ def test_errors_name_the_place_and_the_next_step(
             "a x yes\nb x maybe\n",
             '("column 3" has yes, maybe: choose by --target-label yes or --target-label maybe)',
         ),
-        ("a x 1.5\n", "b y 1\n", "has no trial of "),
+        ("a x 1.5\n", "b y 1\n", "t.txt: has the ids column 1, column 2, and s.txt column 1, column 2: name"),
         ("t 1.5\n", "t 1 x y z\n", "t.txt: "),
     ],
 )
