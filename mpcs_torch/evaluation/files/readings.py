@@ -100,7 +100,7 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
 
 def _chosen(facts: Facts, labels: Labels, free: Sequence[str], decisions: Sequence[str]) -> Iterator[Reading]:
     """Yield the readings of the columns that ``--score-columns`` names, and of predicted labels beside them."""
-    names = chosen_columns(facts, labels, free)
+    names = chosen_columns(facts, free)
     if len(names) == 1 and facts.kind(names[0]) != "list":
         if labels.column is None and facts.class_names is None:
             raise facts.error("one column of scores needs labels: --label-column COLUMN")

@@ -77,7 +77,7 @@ def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[
         yield roles, (None if labels.truth else _sums(facts, roles)) or _falls(facts, roles)
 
 
-def chosen_columns(facts: Facts, labels: Labels, free: Sequence[str]) -> list[str]:
+def chosen_columns(facts: Facts, free: Sequence[str]) -> list[str]:
     """Return the columns that ``--score-columns`` names, among those that are ``free``; refuse texts."""
     names = list[str]()
     for pattern in facts.options.score_columns:
@@ -85,8 +85,6 @@ def chosen_columns(facts: Facts, labels: Labels, free: Sequence[str]) -> list[st
         facts.table.check_columns(matched or [pattern], "--score-columns")
         names += [name for name in matched if name not in names]
     for name in names:
-        if name in labels.columns:
-            raise facts.error("cannot be labels and predictions, too", column=name)
         if facts.kind(name) == "text":
             value = next(value for value in facts.columns[name].values if to_text(value) and to_number(value) is None)
             raise facts.error(f"must be numbers, but has {quoted(value)}", column=name)

@@ -119,7 +119,7 @@ def test_soft_labels_can_be_of_one_class(tmp_path: Path, write: Write) -> None:
     probs, target = soft_batch(30, seed=2)
     files = write(tmp_path, probs[:, :1], target[:, :1])
     assert scored(files)["soft_f1_micro"] == pytest.approx(SoftF1(1)(probs[:, 0], target[:, 0]).item())
-    with pytest.raises(PredictionsError, match="must have at least 2 classes for logits: the softmax of a single one"):
+    with pytest.raises(PredictionsError, match="must have scores of 2 to 10000000 classes, but has 1: 0"):
         scored(files, from_logits=True)
 
 
