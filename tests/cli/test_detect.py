@@ -126,7 +126,7 @@ def test_rows_that_share_a_patient_are_warned_of_unless_clusters_are_given(
 @pytest.mark.parametrize(
     ("text", "message", "step"),
     [
-        ("1 0\n0 1\n1 1\n", "choose with --score-column and --label-column", ("--score-column", "1")),
+        ("1 0\n0 1\n1 1\n", "choose with --score-column and --label-column", ("--score-column", "column 1")),
         ("1 0\n0 1\n0 0\n", "choose with --score-column and --label-column", ("--label-column", "column 2")),
         ("cat .5\ndog .7\n", "--target-label dog", ("--target-label", "dog")),
         ("score,label\n.5,1\n.7,2\n", "choose by --target-label 1 or --target-label 2", ("--target-label", "2")),

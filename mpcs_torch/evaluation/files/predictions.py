@@ -141,10 +141,7 @@ class Predictions:
     def _check_columns(self) -> None:
         """Refuse options that name no column of the file, or one column for two uses."""
         table, options = self.table, self.reading
-        for option in COLUMN_OPTIONS[options.labels is not None :]:
-            named = getattr(options, option)
-            names = [named] if named is None or isinstance(named, str) else named
-            table.check_columns(names, f"--{option.replace('_', '-')}")
+        table.check_options(options, *COLUMN_OPTIONS[options.labels is not None :])
         label = table.label or options.label_column
         for name in {label, options.decision_column} & {*options.columns}:
             raise PredictionsError(table.path, str(Problem("both", {"column": quoted(name)})))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError, quoted
-from mpcs_torch.evaluation.files.reading import PredictionsError, naming_file, reading
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions, naming_file, reading
 from mpcs_torch.evaluation.files.words import MISSING
 from mpcs_torch.functional.inputs.groups import Groups
 
@@ -237,6 +237,13 @@ class FileTable:
             if name is not None and name not in known:
                 source = f" of {option}" if option else ""
                 raise PredictionsError(self.path, f"has no column {quoted(name)}{source}; {self.it_has()}")
+
+    def check_options(self, options: ReadOptions, *names: str) -> None:
+        """Raise an error if the file lacks a column that one of the options ``names`` requests."""
+        for name in names:
+            named = getattr(options, name)
+            columns = [named] if named is None or isinstance(named, str) else named
+            self.check_columns(columns, f"--{name.replace('_', '-')}")
 
     def it_has(self) -> str:
         """Return "it has " and the column names of the file, for a message."""

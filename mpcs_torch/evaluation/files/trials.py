@@ -80,7 +80,8 @@ def read_trials(
     else:
         table, roles, names = _with_list(table, options)
         naming = [names] if names and named else []
-    texts_of = dict.fromkeys([roles.label, *roles.groups.values(), *chain(*naming)])
+    grouped = options._replace(id_column=None).columns
+    texts_of = dict.fromkeys([roles.label, *grouped, *chain(*naming)])
     read = table.read([roles.score, *texts_of], numbers=[roles.score])
     scores = read.numbers(roles.score)
     advance(read.rows)
@@ -98,9 +99,9 @@ def read_trials(
         raise PredictionsError(table.path, rule)
     columns = texts if kept.all() else texts.where(kept)  # a mask makes pyarrow import pandas
     named_by_all = {options.cluster, options.unit}
-    groups = {name: columns.groups(of, None if name in named_by_all else NO_GROUP) for name, of in roles.groups.items()}
+    groups = {name: columns.groups(name, None if name in named_by_all else NO_GROUP) for name in grouped}
     ids = RowIds.of(texts, names).ids.take(kept.nonzero()[0]) if named and names else None
-    used = {roles.score, roles.label, *roles.groups.values(), *names}
+    used = {roles.score, roles.label, *grouped, *names}
     unread = [name for name in table.names if name not in used]
     words = [f"labels {names_shown(roles.label)} ({meaning})", *words]
     return TrialTable(trials, ids, groups, in_words(table, roles.score, names, words, unread, options), unread)
@@ -184,8 +185,8 @@ def _kept(
     """
     kept = (targets >= 0) & ~np.isnan(scores)
     if options.missing == "drop":
-        for name in {options.cluster, options.unit} & {*roles.groups}:
-            kept &= ~np.asarray(texts.columns[roles.groups[name]].is_null())
+        for name in {options.cluster, options.unit} & {*texts.columns}:
+            kept &= ~np.asarray(texts.columns[name].is_null())
     elif not kept.all() and not is_matrix:
         row = int((~kept).argmax())
         raise texts.error(f"{MISSING} ({DROP})", row, roles.score if np.isnan(scores[row]) else roles.label)
