@@ -1,6 +1,9 @@
 """Choose how a classifier's file is read: the one reading that is clear, or an error with commands that were tried."""
 
+import re
 from collections.abc import Sequence
+
+import numpy as np
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
@@ -12,7 +15,7 @@ from mpcs_torch.evaluation.files.readings import clear_readings, find_readings
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.stacked_models import refuse_stacked
 from mpcs_torch.evaluation.files.tables import listed, to_text
-from mpcs_torch.evaluation.files.words import is_label
+from mpcs_torch.evaluation.files.words import LABELS, is_label, named_as
 
 MAX_DESCRIBED = 12
 """The maximum number of columns that an error describes."""
@@ -32,8 +35,9 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     Raises:
         UnclearFileError: If no reading is clear, or several are.
     """
-    if _is_confusion(facts):
-        raise UnclearFileError(facts.table.path, Problem("confusion"))
+    other = _other_form(facts)
+    if other is not None:
+        raise UnclearFileError(facts.table.path, other)
     readings = find_readings(facts)
     chosen = clear_readings(readings)
     if len(chosen) != 1:
@@ -111,6 +115,27 @@ def _described(facts: Facts, ranked: Sequence[Reading]) -> list[str]:
     broken = [str(one.broken) for one in ranked if one.broken is not None]
     options = "--label-column, --score-columns, --decision-column and --classes name what names and values do not tell"
     return [*lines, *dict.fromkeys(broken[:3]), options]
+
+
+def _other_form(facts: Facts) -> Problem | None:
+    """Return the problem that a file has another form than a row for each sample, and a value in each cell."""
+    names = facts.table.names
+    if _is_confusion(facts):
+        return Problem("confusion")
+    if len(names) == 1 and re.search("[,;\t]", names[0]):
+        return Problem("quoted_lines", {"column": quoted(names[0])})
+    for name in facts.by_kind(facts.free, "text"):
+        values = [value for value in facts.columns[name].labels if value]
+        if all(value.startswith("{") and value.endswith("}") for value in values):
+            return Problem("dictionaries", {"column": quoted(name), "value": quoted(values[0])})
+    lists = facts.by_kind(facts.free, "list")
+    for name in named_as(lists, LABELS) if len(lists) > 1 and not facts.options.label_column else ():
+        numbers = facts.columns[name].numbers
+        has_lengths = bool(np.isnan(numbers).any())
+        is_square = len(numbers) < numbers.shape[1] and (numbers % 1 == 0).all() and (numbers.sum(axis=1) != 1).any()
+        if has_lengths or is_square:
+            return Problem("many_rows", {"column": quoted(name), "columns": ",".join(lists)})
+    return None
 
 
 def _is_confusion(facts: Facts) -> bool:

@@ -128,6 +128,9 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
     if code == "sums" and not given.from_logits and _may_be_logits(facts, columns):
         yield given._replace(from_logits=True, score_columns=columns)
     names = [name for name in (roles.scores[0], roles.label) if name is not None]
+    words = [name for name in names if facts.kind(name) == "text"]
+    if code == "disjoint" and len(words) == 1:  # labels are 0 to 3, and decisions A to D, or the other way around
+        yield given._replace(label_column=roles.label, classes=tuple(sorted(facts.all_texts(words[0]))))
     texts = {text for name in names for text in facts.all_texts(name)} if code in ("label_gap", "cases") else set()
     if code == "label_gap":
         yield given._replace(missing="drop")

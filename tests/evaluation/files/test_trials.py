@@ -176,7 +176,10 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
     assert found["site"].codes.tolist() == [0, 1, 0]
     with pytest.raises(PredictionsError, match="row 2, column site: must have a name, but is missing"):
         read(written(tmp_path / "c.csv", "score,label,site\n1,1,n\n0,0,\n"), cluster="site")
-    assert read(written(tmp_path / "s.txt", "a 1 0.5\nb 0 0.7\n"), by=("column 1",)).groups["column 1"].names == ["a", "b"]
+    assert read(written(tmp_path / "s.txt", "a 1 0.5\nb 0 0.7\n"), by=("column 1",)).groups["column 1"].names == [
+        "a",
+        "b",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +235,11 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
         ("a,b,label\n0.1,0.7,1\n0.2,0.8,0\n", {}, 'scores "a" and labels "label", or as scores "b" and labels "label"'),
         ("score,label\n1,1\n0,0\n", {"by": ("site",)}, "has no column 'site' of --by; it has score, label"),
         ("score,label\n1,1\n0,0\n", {"label_column": "y"}, "has no column 'y' of --label-column; it has score, label"),
-        ("score,a,label\n1,1,1\n0,0,0\n", {"score_columns": ("a", "score")}, "one column has the scores, not 2: --score-column"),
+        (
+            "score,a,label\n1,1,1\n0,0,0\n",
+            {"score_columns": ("a", "score")},
+            "one column has the scores, not 2: --score-column",
+        ),
         ("score,label,trial\n1,1,a\n0,0,\n", {"named": True}, "row 2, column trial: must name the row, but is missing"),
         (
             "score,label,trial\n1,1,a\n0,0,a\n",
