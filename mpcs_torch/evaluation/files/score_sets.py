@@ -1,7 +1,7 @@
 """Find the sets of columns, and the columns of lists, that have a score for each class."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -95,7 +95,7 @@ def chosen_set(facts: Facts, labels: Labels, names: Sequence[str]) -> Roles:
     """Return the roles of several columns that the user named: their classes are known, or are in their names."""
     classes = facts.class_names
     if classes is not None:
-        named = _by_known_class(facts, names) if facts.called or not facts.options.classes else []
+        named = _by_known_class(facts, classes, names) if facts.called or not facts.options.classes else []
         if not named and len(classes) != len(names):
             problem = f"has {len(names)} columns of scores, but there are {len(classes)} classes: {listed(classes)}"
             raise facts.error(problem)
@@ -128,15 +128,16 @@ def _column_sets(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator
     known = [name for name in filled if not {*split_words(name)} & {"distance", "dist", "loss"}]
     numeric, fractions = facts.by_kind(known, "number", "whole"), facts.by_kind(known, "number")
     families = list(numbered_families(known))
-    if facts.class_names is not None:
-        classes = tuple(facts.class_names)
-        named = [Roles("columns", columns, classes) for columns in _by_known_class(facts, known)]
+    is_list = bool(facts.by_kind(labels.truth.values(), "list"))
+    classes = tuple(facts.class_names or (() if is_list else labels.truth))
+    if classes:
+        named = [Roles("columns", columns, classes) for columns in _by_known_class(facts, classes, known)]
         groups = [each for each, _ in families] if facts.table.has_names else [tuple(numeric), tuple(fractions)]
         fitting = [Roles("columns", each, classes, is_numbered=True) for each in groups if len(each) == len(classes)]
         yield from named or fitting
-    elif labels.truth:
-        yield from _sets_of_truth(facts, labels.truth, numeric)
-    else:
+    elif labels.truth and numeric:
+        yield Roles("columns", tuple(numeric), tuple(numeric))
+    elif not labels.truth:
         yield from (Roles("columns", *family, is_numbered=True) for family in families)
         yield from _sets_by_names(facts, labels, numeric, [columns for columns, _ in families])
 
@@ -162,21 +163,9 @@ def _sets_by_names(
             yield Roles("columns", tuple(group), called)
 
 
-def _sets_of_truth(facts: Facts, truth: Mapping[str, str], numeric: Sequence[str]) -> Iterator[Roles]:
-    """Yield the sets of columns with scores for the classes that have soft labels."""
-    is_list = len(truth) == 1 and facts.kind(next(iter(truth.values()))) == "list"
-    classes = [] if is_list else list(truth)
-    named = [Roles("columns", columns, tuple(classes)) for columns in by_class(numeric, classes)]
-    numbered = [Roles("columns", *each) for each in numbered_families(numeric) if {*each[1]} == {*classes}]
-    if named or numbered:
-        yield from named or numbered
-    elif numeric:
-        yield Roles("columns", tuple(numeric), tuple(numeric))
-
-
-def _by_known_class(facts: Facts, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return sets of columns that are named after the known classes, or after the file's names for these."""
-    return list(by_class(names, facts.class_names or ())) or list(by_class(names, facts.called))
+def _by_known_class(facts: Facts, classes: Sequence[str], names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return sets of columns that are named after the known ``classes``, or after the file's names for these."""
+    return list(by_class(names, classes)) or list(by_class(names, facts.called))
 
 
 def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
