@@ -71,14 +71,11 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
         return
     decisions = decision_columns(facts, labels, others)
     named = [name for name, strength in decisions if strength > UNNAMED]
-    are_decisions = {*named}
     if options.score_columns:
         yield from _chosen(facts, labels, others, named)
         return
-    others = [name for name in others if facts.kind(name) == "number" or name not in are_decisions]
     if labels.column is not None:  # whole numbers named as soft labels are one-hot labels beside the labels
         others = [name for name in others if facts.kind(name) != "whole" or not split_truth(name)]
-    others = [name for name in others if not facts.is_counter(name)]
     sets = score_sets(facts, labels, others, is_decided=bool(named))
     lists = [name for name in facts.by_kind(others, "list") if labels.truth or facts.width(name) > 1]
     for roles, broken in [*sets, *score_lists(facts, labels, lists)]:
@@ -93,9 +90,8 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
         kinds = ("number",) if named else ("number", "whole")
         single = [name for name in facts.by_kind(others, *kinds) if name not in used]
         yield from probabilities(facts, labels, single, named)
-    if labels.columns or not sets:
-        for name, strength in decisions:
-            yield from decided(facts, labels, name, strength)
+    for name, strength in decisions:
+        yield from decided(facts, labels, name, strength)
 
 
 def _chosen(facts: Facts, labels: Labels, free: Sequence[str], decisions: Sequence[str]) -> Iterator[Reading]:

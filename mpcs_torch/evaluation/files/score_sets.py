@@ -1,5 +1,6 @@
 """Find the sets of columns, and the columns of lists, that have a score for each class."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -25,6 +26,7 @@ from mpcs_torch.evaluation.files.words import POSITIVE, plain, split_words
 
 SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
 """Words that may stand before or after the class name in the name of a column of scores, such as ``prob_red``."""
+PREFIX = re.compile("prediction|prob|score", re.IGNORECASE)
 MIN_FALLING = 20
 """The minimum number of lists, each of falling scores, that are taken for those of the best classes of each row."""
 ScoreSet = tuple[Roles, Problem | None]
@@ -152,9 +154,9 @@ def _sets_by_names(
         class_of = dict(zip(columns, in_order, strict=True))
         scores = tuple(name for name in numeric if name in class_of)
         yield Roles("columns", scores, tuple(class_of[name] for name in scores))
-    in_unit = [name for name in numeric if is_in_unit(facts, name)]
+    in_unit = [name for name in facts.by_kind(numeric, "number") if is_in_unit(facts, name)]
     known = {frozenset(columns) for columns in families}
-    for group in [numeric, in_unit, facts.by_kind(numeric, "number"), *_with_common_word(numeric)]:
+    for group in [numeric, in_unit, *_with_common_word(numeric)]:
         if len(group) < 2:
             continue
         called = _class_names(group, words)
@@ -169,13 +171,16 @@ def _by_known_class(facts: Facts, classes: Sequence[str], names: Sequence[str]) 
 
 
 def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield each group of columns whose names begin or end with the same word: one such as ``prob``, or any first."""
-    for place, is_any in ((0, False), (-1, False), (0, True)):
+    """Yield each group of columns whose names begin with the same word, or end with the same word such as ``prob``."""
+    for place in (0, -1):
         groups = defaultdict[str, list[str]](list)
         for name in names:
-            parts = SEPARATOR.split(name)
-            if is_any or (len(parts) > 1 and plain(parts[place]) in SCORES):  # rf_a and rf_b, beside svm_a and svm_b
-                groups[parts[place]].append(name)
+            word = SEPARATOR.split(name)[place]
+            prefix = PREFIX.match(word)  # of Predictioncat and Predictiondog
+            if place == 0:  # rf_a and rf_b, beside svm_a and svm_b
+                groups[prefix[0] if prefix else word].append(name)
+            elif plain(word) in SCORES:
+                groups[word].append(name)
         yield from groups.values()
 
 

@@ -86,6 +86,11 @@ def test_options_say_what_names_do_not(tmp_path: Path) -> None:
         ),
         ("y,prob_1,prob_2,prob_3", "3,0,0,1", 'labels "y"; scores prob_1 to prob_3 = classes 1 to 3'),
         ("y,prob_a,prob_b,age", "b,.2,.8,33", 'labels "y"; scores prob_a, prob_b = classes a, b; not used: age'),
+        (
+            "y,share,Predictioncat,Predictiondog,pred",
+            "cat,.03,.3,.7,cat",
+            'labels "y"; scores Predictioncat, Predictiondog = classes cat, dog; not used: share, pred',
+        ),
         ("y,a_score,b_score", "b,.2,.8", 'labels "y"; scores a_score, b_score = classes a, b'),
         ("y,red,green", "green,70,30", 'labels "y"; scores red, green; percentages, divided by 100'),
         ("y,p", "pos,.9\nneg,.2", 'labels "y"; probability of class pos "p"'),
