@@ -62,12 +62,13 @@ def _by_number(
     are_words = not is_unnamed and any(to_number(name) is None for name in roles.classes)
     if not are_words and facts.class_names is not None:
         return [], None
-    names, doubt = _counted(facts, len(roles.classes), columns), None if is_unnamed else "by_place"
+    names = _counted(facts, len(roles.classes), columns)
+    doubt: Code | None = None if is_unnamed else "by_place"
     if not names and not are_words:
         names, doubt = _ranked(facts, len(roles.classes), columns), "by_place"
     if not are_words:
-        several: Code | None = "first_number" if len(names) > 1 else doubt
-        return [roles._replace(classes=called) for called in names], several
+        doubt = "first_number" if len(names) > 1 else doubt
+        return [roles._replace(classes=called) for called in names], doubt
     in_columns = [dict(zip(*family, strict=True)) for family in numbered_families(roles.scores)]
     if facts.table.has_names and in_columns and len(in_columns[0]) == len(roles.scores):
         return [roles._replace(called=tuple(in_columns[0][name] for name in roles.scores))], None

@@ -24,7 +24,7 @@ def decision_columns(facts: Facts, labels: Labels, names: Sequence[str]) -> list
     label = labels.column
     columns = [name for name in facts.by_kind(names, "text", "whole") if facts.texts(name)]
     usual = DECISIONS | LABELS if facts.table.joined else DECISIONS
-    own = () if label is None else stem(label, TRUE)
+    own: tuple[str, ...] = () if label is None else stem(label, TRUE)
     named = list[str]()
     for name in columns:
         words = {*split_words(name)}
@@ -42,9 +42,9 @@ def decision_columns(facts: Facts, labels: Labels, names: Sequence[str]) -> list
         return found
     by_value = list[str]()
     for name in [name for name in columns if name not in named and not facts.is_counter(name)]:
-        own = facts.texts(name)
-        is_alike = own == texts or (facts.kind(name) == "text" and own < texts)
-        if is_alike and len(own) > 1 and facts.columns[name].labels != facts.columns[label].labels:
+        own_texts = facts.texts(name)
+        is_alike = own_texts == texts or (facts.kind(name) == "text" and own_texts < texts)
+        if is_alike and len(own_texts) > 1 and facts.columns[name].labels != facts.columns[label].labels:
             by_value.append(name)
     return [*found, *((name, UNNAMED) for name in by_value[:MAX_UNNAMED])]
 

@@ -137,7 +137,7 @@ class Facts:
 
     def width(self, name: str) -> int:
         """Return the number of values that the column ``name`` has in each row."""
-        return self.matrix([name]).shape[1]
+        return int(self.matrix([name]).shape[1])
 
     def is_counter(self, name: str) -> bool:
         """Return whether a column numbers the rows: by its name, or by consecutive whole numbers."""

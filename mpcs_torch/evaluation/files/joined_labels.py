@@ -115,7 +115,7 @@ def best_match(table: FileTable, other: FileTable, ours: Sequence[Ids], theirs: 
     Raises:
         PredictionsError: If no columns have names in common, or two pairs of columns match rows differently.
     """
-    own, known = (each.read(dict.fromkeys(chain(*ids))) for each, ids in ((table, ours), (other, theirs)))
+    own, known = (each.read([*chain(*ids)]) for each, ids in ((table, ours), (other, theirs)))
     best, chosen, all_places = (False, False, 0, 0), list[tuple[Ids, Ids]](), list[NDArray[np.int32]]()
     for pair in product(ours, theirs):
         is_same, size = table.has_names and pair[0] == pair[1], len(pair[0])
@@ -184,7 +184,9 @@ def _ids_of(table: FileTable, reading: ReadOptions) -> list[Ids]:
     table.check_columns([reading.id_column], "--id-column")
     if reading.id_column is not None:
         return [(reading.id_column,)]
-    return [(name,) for name in table.names if table.has_names and is_index(name)][:MAX_IDS]
+    names = [name for name in table.names if table.has_names and is_index(name)]
+    ids: list[Ids] = [(name,) for name in names[:MAX_IDS]]
+    return ids
 
 
 def _take(column: Column, places: NDArray[np.int32]) -> Column:

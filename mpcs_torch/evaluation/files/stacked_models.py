@@ -30,8 +30,8 @@ def refuse_stacked(facts: Facts, roles: Roles, measure: Measure | None) -> None:
     read = table.read([*columns, roles.label, *ids])
     for name in columns:
         groups = read.groups(name, "")
-        sizes = groups.codes.bincount()
-        if not 2 <= len(sizes) <= MAX_MODELS or sizes.unique().numel() > 1 or any(map(is_gap, groups.names)):
+        sizes = groups.codes.bincount().tolist()
+        if not 2 <= len(sizes) <= MAX_MODELS or len({*sizes}) > 1 or any(map(is_gap, groups.names)):
             continue
         labels, *of_ids = (read.groups(each, "").codes for each in (roles.label, *ids))
         if _is_repeated(groups.codes, labels, of_ids, is_named=plain(name) in MODELS):
@@ -47,7 +47,7 @@ def _is_repeated(models: Tensor, labels: Tensor, ids: Sequence[Tensor], *, is_na
     rows = models.argsort(stable=True).view(int(models.max()) + 1, -1)
     by_model, size = labels[rows], rows.shape[1]
     changes = int((by_model[0].diff() != 0).sum())
-    is_varied = changes >= by_model[0].unique().numel() > 1  # sorted labels repeat in balanced folds, too
+    is_varied = changes >= len({*by_model[0].tolist()}) > 1  # sorted labels repeat in balanced folds, too
     is_sure = size > 1 and (is_named or (is_varied and size >= MIN_REPEATED))
     if is_sure and (by_model == by_model[0]).all():
         return True

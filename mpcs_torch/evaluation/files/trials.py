@@ -73,7 +73,8 @@ def read_trials(
     Raises:
         PredictionsError: If a file cannot be read, its columns are ambiguous or missing, or a value breaks a rule.
     """
-    table, names = open_table(path), ()
+    table = open_table(path)
+    names: Ids = ()
     if options.labels is None:
         roles = find_roles(table, options)
         naming = find_names(table, roles, options) if named else []
@@ -185,7 +186,7 @@ def _kept(
     """
     kept = (targets >= 0) & ~np.isnan(scores)
     if options.missing == "drop":
-        for name in {options.cluster, options.unit} & {*texts.columns}:
+        for name in filter(None, (options.cluster, options.unit)):
             kept &= ~np.asarray(texts.columns[name].is_null())
     elif not kept.all() and not is_matrix:
         row = int((~kept).argmax())
