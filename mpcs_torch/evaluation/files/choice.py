@@ -88,11 +88,8 @@ def _problem(facts: Facts, ranked: Sequence[Reading]) -> Problem:
     doubts = [one.doubt for one in named if one.doubt is not None and one.broken is None]
     if doubts:
         return doubts[0]
-    broken = [one.broken for one in named if one.broken is not None and one.strength == named[0].strength]
-    if len({each.code for each in broken}) == 1:
-        return broken[0]
-    if named:
-        return Problem("none")
+    if named and named[0].broken is not None:
+        return named[0].broken
     labels = label_candidates(facts) if facts.needs_labels else [Labels()]
     return Problem("no_scores" if any(each.is_named for each in labels) else "no_labels")
 

@@ -7,7 +7,6 @@ from typing import Any, Literal
 Code = Literal[
     "several",
     "stacked",
-    "none",
     "no_labels",
     "no_scores",
     "both",
@@ -39,7 +38,6 @@ Code = Literal[
 SENTENCES: Mapping[Code, str] = {
     "several": "can be read in several ways",
     "stacked": "seems to have several models below each other, by {column}: its labels repeat",
-    "none": "cannot be read as scores or predicted labels with labels",
     "no_labels": "has no column of labels that is known by its name or values (--label-column COLUMN names it, "
     "--labels FILE gives a file of labels)",
     "no_scores": "has no columns of scores or predicted labels that are known by their names (--score-columns or "
