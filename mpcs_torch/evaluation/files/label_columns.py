@@ -8,6 +8,7 @@ from mpcs_torch.evaluation.files.facts import SEPARATOR, Facts, by_class, number
 from mpcs_torch.evaluation.files.words import (
     DECISIONS,
     LABELS,
+    POSITIVE,
     PREDICTED,
     TRUE,
     TRUTH,
@@ -111,7 +112,7 @@ def soft_labels(facts: Facts, free: Sequence[str]) -> dict[str, str]:
         is_numbered = any({*numbers} == {*family} for _, numbers in numbered_families(others))
         if len(family) == 1:  # a single class, such as the columns rain and target_rain
             [(class_name, name)] = family.items()
-            kept += [family] if class_name in others and plain(name) not in LABELS else []
+            kept += [family] if class_name in others and plain(name) not in LABELS | DECISIONS | POSITIVE else []
         elif is_numbered or any(True for _ in by_class(others, list(family))):
             kept.append(family)
     return max(kept, key=len, default=dict[str, str]())

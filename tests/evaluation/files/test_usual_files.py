@@ -101,6 +101,7 @@ def test_options_say_what_names_do_not(tmp_path: Path) -> None:
             "3,1,.7,.3",
             "degrees of truth votes_a, votes_b; scores a, b; votes, divided by their sum",
         ),
+        ("y_a,y_b,a,b", "1,0,.7,.3\n0,1,.4,.6", "degrees of truth y_a, y_b; scores a, b; one-hot, so labels"),
         ("true_a,true_b,a,b", "1,0,.7,.3", "degrees of truth true_a, true_b; scores a, b; one-hot, so labels"),
     ],
 )
