@@ -148,6 +148,8 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     are_names = len(given) > 1 and is_sequence and all(first[place].isdecimal() for place in numeric)  # 1.0 is no name
     if are_names and (not others or any(kinds[place] in ("number", "text") for place in numeric)):
         return True
+    if any(number is not None and number % 1 for number in numbers):
+        return False
     of_numbers = [place for place, kind in enumerate(kinds) if kind in ("whole", "number", "list")]
     above_numbers = [first[place] for place in of_numbers if numbers[place] is None]
     if numeric or any(above_numbers):

@@ -127,11 +127,10 @@ class MatchedRows:
         for name, (given, expected) in compared.items():
             group_code = {each: code for code, each in enumerate(expected.names)}
             same = torch.tensor([group_code.get(each, -1) for each in given.names])[given.codes]
-            differs = same[order] != expected.codes
-            if differs.any():
-                row = int(differs.nonzero()[0])
-                place = int(order[row])
-                words = f"{quoted(expected.names[expected.codes[row]])} as in {self._first.path}"
+            in_file = torch.empty_like(expected.codes).scatter(0, order, expected.codes)
+            if (same != in_file).any():
+                place = int((same != in_file).nonzero()[0])
+                words = f"{quoted(expected.names[in_file[place]])} as in {self._first.path}"
                 value = quoted(given.names[given.codes[place]])
                 what = "must" if name else "the label must"
                 raise read.others.error(f"{what} be {words}, but is {value}: {how}", place, name or None)

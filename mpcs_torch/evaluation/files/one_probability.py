@@ -82,7 +82,8 @@ def of_one_class(facts: Facts, labels: Labels, name: str, strength: int, decisio
         for order in (roles.classes, roles.classes[::-1]):
             yield Reading(roles._replace(classes=tuple(order)), strength, doubt)
         return
-    reading = Reading(roles._replace(of_class=of_class), strength, doubt)
+    is_shown = bool(named) or beside is not None
+    reading = Reading(roles._replace(of_class=of_class, is_shown=is_shown), strength, doubt)
     if facts.class_names is None:  # the classes are the labels
         yield reading
     else:
