@@ -18,7 +18,7 @@ from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.decision_curve import DecisionCurves, scale_at_risk
 from mpcs_torch.evaluation.evaluation import Evaluation
-from mpcs_torch.evaluation.files.facts import named_class, number_or_text
+from mpcs_torch.evaluation.files.facts import number_or_text
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.matched_rows import MatchedRows
 from mpcs_torch.evaluation.files.models import split_models
@@ -197,8 +197,7 @@ def score_models(
 def _turned(predictions: Predictions, concern: ConcernSpec | ConcernRange | None) -> str:
     """Return the option that makes a single probability that of the other class, or why no option does."""
     roles, options = predictions.roles, predictions.reading
-    is_said = roles.decided is not None or bool(named_class(roles.scores[0], roles.classes))
-    if concern is None and not is_said:
+    if concern is None and not roles.is_shown:
         return options._replace(classes=roles.classes[::-1]).words_beyond(options)
     read = f"{quoted(roles.scores[0])} is read as the probability of {quoted(roles.classes[roles.of_class])}"
     return f"{read}; 1 minus it is that of the other"

@@ -76,12 +76,12 @@ KINDS = {
     "a list of trials, label first": (
         "a x .9\na y .2\nb x .4\nb y .7\n",
         "0 b x\n1 a x\n1 b y\n0 a y\n",
-        'names "column 1" and "column 2"; labels of key.txt, "column 1" (1 = target); scores "column 3"',
+        'names "column 1" and "column 2"; labels "labels" (1 = target); scores "column 3"',
     ),
     "one name and a key": (
         "u1 .9\nu2 .2\nu3 .4\nu4 .7\n",
         "u1 bonafide\nu4 bonafide\nu2 spoof\nu3 spoof\n",
-        'names "column 1"; labels of key.txt, "column 2" (bonafide = target); scores "column 2"',
+        'labels column 2 of key.txt by \'column 1\'; names "column 1"; labels "labels" (bonafide = target)',
     ),
     "own names of columns": (
         "person,ward,true_label,oof_proba\na,n,1,.9\nb,n,0,.2\nc,s,0,.4\nd,s,1,.7\n",
@@ -126,7 +126,7 @@ def test_rows_that_share_a_patient_are_warned_of_unless_clusters_are_given(
 @pytest.mark.parametrize(
     ("text", "message", "step"),
     [
-        ("1 0\n0 1\n1 1\n", "choose with --score-column and --label-column", ("--score-column", "1")),
+        ("1 0\n0 1\n1 1\n", "choose with --score-column and --label-column", ("--score-column", "column 1")),
         ("1 0\n0 1\n0 0\n", "choose with --score-column and --label-column", ("--label-column", "column 2")),
         ("cat .5\ndog .7\n", "--target-label dog", ("--target-label", "dog")),
         ("score,label\n.5,1\n.7,2\n", "choose by --target-label 1 or --target-label 2", ("--target-label", "2")),

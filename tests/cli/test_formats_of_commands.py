@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow
 import pytest
 import torch
-from pyarrow import feather, parquet
+from pyarrow import parquet
 
 from tests.cli.test_cli import run
 
@@ -79,7 +79,6 @@ FORMATS: dict[str, Callable[[Path, Columns], object]] = {
     "p.jsonl": lambda path, columns: path.write_text("\n".join(map(json.dumps, records(columns)))),
     "p.json": lambda path, columns: path.write_text(json.dumps(records(columns))),
     "p.parquet": lambda path, columns: parquet.write_table(pyarrow.table(columns), path),
-    "p.arrow": lambda path, columns: feather.write_feather(pyarrow.table(columns), str(path), "uncompressed"),
     "p.xlsx": as_xlsx,
     "p.npz": lambda path, columns: np.savez(path, **arrays(columns)),  # type: ignore[arg-type]
     "p.pt": as_tensors,

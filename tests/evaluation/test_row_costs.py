@@ -170,7 +170,7 @@ def test_a_column_may_hold_lists_of_costs(tmp_path: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ("pay,ask", "--cost-columns must name a column for each class, a, b, c, but names pay, ask"),
+        ("pay,ask", "must have a cost for each of the 3 classes, but has 2: --cost-columns"),
         ("pay,ask,halt", "has no column 'halt' of --cost-columns"),
         ("pay", "must have a cost for each of the 3 classes, but has 1"),
         ("pay,ask,stop", "row 8, column ask: must each be finite, but is inf"),

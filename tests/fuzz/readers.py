@@ -147,10 +147,6 @@ def _trials(name: str, trials: str | None = None, **wanted: bool) -> Callable[[P
     return read
 
 
-def _trial_table(name: str) -> Callable[[Path], object]:
-    return _trials(name, named=True, all_columns=True)
-
-
 def _rewritten(name: str) -> Callable[[Path], object]:
     def read(folder: Path) -> object:
         out = folder / f"out-{name}"
@@ -203,12 +199,6 @@ def _parquet(path: Path) -> None:
     pyarrow.parquet.write_table(pyarrow.table(_columns()), path)
 
 
-def _arrow(path: Path) -> None:
-    table = pyarrow.table({**_columns(), "name": pyarrow.array(["a", "b"] * 10).dictionary_encode()})
-    with pyarrow.ipc.new_file(path, table.schema) as writer:
-        writer.write_table(table)
-
-
 def _xlsx(path: Path) -> None:
     from openpyxl import Workbook
 
@@ -227,7 +217,6 @@ def _tables(named: bytes) -> dict[str, Reader]:
         "json lines": "\n".join(map(json.dumps, records)).encode(),
         "json array": json.dumps(records, indent=1).encode(),
         "json of a pipeline": "\n".join(map(json.dumps, pipeline)).encode(),
-        "arrow": _saved(_arrow),
         "csv of UTF-16": named.decode().encode("utf-16"),
         "csv with semicolons": named.replace(b",", b";").replace(b".", b","),
         "csv packed by gzip": gzip.compress(named),
@@ -281,11 +270,11 @@ def readers() -> dict[str, Reader]:
         "pt": Reader({"p.pt": pt}, _predictions("p.pt")),
         "pt pickle": Reader({"p.pt": pt}, _predictions("p.pt"), damaged_member),
         "trials csv": Reader({"s.csv": b"score,label\n" + text.replace(" ", ",").encode()}, _trials("s.csv")),
-        "trials npz": Reader({"s.npz": trial_npz}, _trial_table("s.npz")),
-        "trials npz members": Reader({"s.npz": trial_npz}, _trial_table("s.npz"), damaged_member),
+        "trials npz": Reader({"s.npz": trial_npz}, _trials("s.npz", named=True)),
+        "trials npz members": Reader({"s.npz": trial_npz}, _trials("s.npz", named=True), damaged_member),
         "trials HDF5": Reader(_hdf5("sidekit"), _trials("scores.h5", "key.h5")),
         "trials HDF5 of PyBOSARIS": Reader(_hdf5("pybosaris"), _trials("scores.h5", "key.h5")),
-        "trials parquet": Reader({"s.parquet": _saved(_parquet_trials)}, _trial_table("s.parquet")),
+        "trials parquet": Reader({"s.parquet": _saved(_parquet_trials)}, _trials("s.parquet", named=True)),
         "trials text": Reader({"s": text.encode()}, _trials("s")),
         "trials Kaldi": Reader({"s": pairs.encode(), "t": trials.encode()}, _trials("s", "t")),
         "rewritten trials": Reader({"s": pairs.encode()}, _rewritten("s")),

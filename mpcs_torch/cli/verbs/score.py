@@ -41,7 +41,7 @@ def score(
 ) -> None:
     """Compute all metrics that files of predictions allow, and compare models.
 
-    A file has a row for each sample, as text with any delimiter, JSON, parquet, arrow, xlsx, npz, npy or pt: a label,
+    A file has a row for each sample, as text with any delimiter, JSON, parquet, xlsx, npz, npy or pt: a label,
     and a score for each class, one probability of the positive class, or a predicted label. The first line of the
     output says which columns these are; options name them if names and values are ambiguous. Files of several models
     have the same rows, in the same order unless --id-column matches them.

@@ -1,8 +1,7 @@
 """Match labels with classes: what the labels may call the classes of a reading, and in which order its scores are."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations
-from typing import Literal, NamedTuple
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.facts import Facts, number_or_text, numbered_families, span
@@ -15,23 +14,10 @@ MAX_ORDERED = 3
 """The maximum number of classes whose orders are all listed."""
 
 
-class Way(NamedTuple):
-    """A way in which labels may call classes."""
-
-    classes: Literal["unnamed", "words", "numbers"]
-    """The kind of classes that are known: only that each has a score, or names that are words or numbers."""
-    labels: Literal["words", "numbers"]
-    names: Callable[[Facts, Roles, Sequence[str]], list[tuple[str, ...]]]
-    """A function of the facts, the roles, and the columns of labels. It returns what labels may call the classes, in
-    the order of the scores; several tuples if several are possible, none if this is not the way."""
-    doubt: Code | None = None
-    """The doubt about this way, even if only one is possible."""
-
-
 def call_classes(facts: Facts, reading: Reading, columns: Sequence[str]) -> Iterator[Reading]:
     """Yield ``reading`` with all that the labels, or predicted labels, in ``columns`` may call its classes.
 
-    Labels that are names of the classes need nothing else. For others, the first of `WAYS` counts that is possible.
+    Labels that are names of the classes need nothing else.
     """
     roles = reading.roles
     if facts.called:
@@ -42,54 +28,65 @@ def call_classes(facts: Facts, reading: Reading, columns: Sequence[str]) -> Iter
     if not others:
         yield reading
         return
-    numbered = [name for name in others if facts.kinds[name] != "text"]
-    are_numbers = all(to_number(name) is not None for name in roles.classes)
-    classes = "unnamed" if is_unnamed else "numbers" if are_numbers else "words"
-    labels = "numbers" if numbered else "words"
-    for way in WAYS:
-        names = way.names(facts, roles, numbered or others) if (way.classes, way.labels) == (classes, labels) else []
-        if names:
-            yield from _called(facts, reading, way, names, others)
-            return
-    # If only some labels are no classes, reading the rows names these; and decisions may be more than classes.
-    is_known = labels == "words" and not is_unnamed and not facts.label_texts(others[0]).isdisjoint(roles.classes)
-    if is_known or roles.form == "decisions":
-        yield reading
+    numbered = [name for name in others if facts.kind(name) != "text"]
+    if numbered:
+        ways, doubt = _by_number(facts, roles, numbered, is_unnamed=is_unnamed)
     else:
-        said = {"labels": listed(sorted(facts.label_texts(others[0]))), "classes": listed(roles.classes)}
+        ways, doubt = (_in_any_order(facts, roles, others) if is_unnamed else []), "which_order"
+    labels = sorted(set[str]().union(*map(facts.label_texts, others)), key=number_or_text)
+    said = {"labels": listed(labels), "classes": listed(roles.classes), "size": len(roles.classes)}
+    for way in ways:
+        fields = {"columns": span(roles.scores), "first": (way.called or way.classes)[0], **said}
+        yield reading._replace(roles=way, doubt=Problem(doubt, fields) if doubt else reading.doubt)
+    # If only some labels are no classes, reading the rows names these; and decisions may be more than classes.
+    is_known = not numbered and not is_unnamed and not facts.label_texts(others[0]).isdisjoint(roles.classes)
+    if not ways and (is_known or roles.form == "decisions"):
+        yield reading
+    elif not ways:
         yield reading._replace(broken=Problem("no_class", {"column": quoted(others[0]), **said}))
 
 
-def _called(
-    facts: Facts, reading: Reading, way: Way, names: Sequence[tuple[str, ...]], columns: Sequence[str]
-) -> Iterator[Reading]:
-    """Yield ``reading`` with each of the ``names`` that labels in ``columns`` may have for its classes by this way."""
-    roles = reading.roles
-    fields = {"columns": span(roles.scores), "classes": listed(roles.classes), "size": len(roles.classes)}
-    fields["labels"] = listed(sorted(set[str]().union(*map(facts.label_texts, columns)), key=number_or_text))
-    for called in names:
-        orders, doubt = _orders(facts, roles, way, called)
-        if doubt is None and len(names) > 1:
-            doubt = "first_number"
-        problem = reading.doubt if doubt is None else Problem(doubt, {"first": called[0], **fields})
-        for order in orders:
-            replaced = order._replace(called=called) if way.classes == "words" else order._replace(classes=called)
-            yield reading._replace(roles=replaced, doubt=problem)
+def _in_any_order(facts: Facts, roles: Roles, columns: Sequence[str]) -> list[Roles]:
+    """Return the roles with the labels as classes, in each order if they are few; none if they are too many."""
+    labels, size = _all_labels(facts, columns), len(roles.classes)
+    if len(labels) < size:  # the names of the others are not known
+        return [roles]
+    orders = permutations(labels) if size <= MAX_ORDERED else iter([labels])
+    return [roles._replace(classes=tuple(names)) for names in orders if len(labels) == size]
 
 
-def _orders(facts: Facts, roles: Roles, way: Way, called: Sequence[str]) -> tuple[list[Roles], Code | None]:
-    """Return the orders of the classes that may be meant by ``called``, and the doubt if the names do not tell one."""
-    is_said = facts.class_names is not None or bool(facts.options.score_columns)
-    if way.doubt != "which_number":
-        return [roles], way.doubt
-    if is_said:
-        return [roles], None
+def _by_number(
+    facts: Facts, roles: Roles, columns: Sequence[str], *, is_unnamed: bool
+) -> tuple[list[Roles], Code | None]:
+    """Return the roles with each way in which numbers may call the classes, and the doubt if names do not tell one."""
+    are_words = not is_unnamed and any(to_number(name) is None for name in roles.classes)
+    if not are_words and facts.class_names is not None:
+        return [], None
+    names = _counted(facts, len(roles.classes), columns)
+    doubt: Code | None = None if is_unnamed else "by_place"
+    if not names and not are_words:
+        names, doubt = _ranked(facts, len(roles.classes), columns), "by_place"
+    if not are_words:
+        doubt = "first_number" if len(names) > 1 else doubt
+        return [roles._replace(classes=called) for called in names], doubt
+    in_columns = [dict(zip(*family, strict=True)) for family in numbered_families(roles.scores)]
+    if facts.table.has_names and in_columns and len(in_columns[0]) == len(roles.scores):
+        return [roles._replace(called=tuple(in_columns[0][name] for name in roles.scores))], None
+    orders, is_doubted = _orders(facts, roles, names)
+    doubt = "which_number" if is_doubted else "first_number" if len(names) > 1 else None
+    return [order._replace(called=called) for called in names for order in orders], doubt
+
+
+def _orders(facts: Facts, roles: Roles, names: Sequence[Sequence[str]]) -> tuple[list[Roles], bool]:
+    """Return the orders of the classes that numbers may mean, and whether it takes the user to tell which one."""
+    if facts.class_names is not None or facts.options.score_columns:
+        return [roles], False
     turned = roles._replace(scores=roles.scores[::-1], classes=roles.classes[::-1])
     for order in (roles, turned):
         is_positive_last = [*map(is_positive, order.classes)] == [False, True]
-        if is_positive_last and [*called] == ["0", "1"]:  # 1 is yes
-            return [order], None
-    return [turned, roles] if len(roles.classes) == 2 else [roles], way.doubt
+        if is_positive_last and ("0", "1") in names:  # 1 is yes
+            return [order], False
+    return [turned, roles] if len(roles.classes) == 2 else [roles], True
 
 
 def _all_labels(facts: Facts, columns: Sequence[str]) -> list[str]:
@@ -98,59 +95,21 @@ def _all_labels(facts: Facts, columns: Sequence[str]) -> list[str]:
     return sorted({text for text in texts if not is_gap(text)} or texts, key=number_or_text)
 
 
-def _in_any_order(facts: Facts, roles: Roles, columns: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the labels in each order if they are few; nothing if they are more than the scores."""
-    labels, size = _all_labels(facts, columns), len(roles.classes)
-    if len(labels) < size:  # the names of the others are not known
-        return [tuple(roles.classes)]
-    if len(labels) > size:
-        return []
-    return [*permutations(labels)] if size <= MAX_ORDERED else [tuple(labels)]
-
-
-def _counted(facts: Facts, roles: Roles, columns: Sequence[str]) -> list[tuple[str, ...]]:
+def _counted(facts: Facts, size: int, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the numbers of the classes from 0, or from 1, or both if all rows have labels that fit both."""
-    size = len(roles.classes)
-    both = [tuple(str(first + place) for place in range(size)) for first in (0, 1)]
-    fitting = list[tuple[str, ...]]()
+    fitting = [tuple(str(first + place) for place in range(size)) for first in (0, 1)]
     for texts_of in (facts.label_texts, facts.all_texts):
         texts = {text for name in columns for text in texts_of(name) if not is_gap(text)}
-        fitting = [names for names in both if texts <= {*names}]
-        if len(fitting) < 2:
-            return fitting
-        if facts.table.counts_from_0:
-            return both[:1]
-    return fitting
+        fitting = [names for names in fitting if texts <= {*names}]
+        if len(fitting) < 2 or facts.table.counts_from_0:
+            break
+    return fitting[:1] if facts.table.counts_from_0 else fitting
 
 
-def _ranked(facts: Facts, roles: Roles, columns: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the labels in the order of their numbers, if these are consecutive, or -1 and 1, or numbers from 1."""
-    labels, size = _all_labels(facts, columns), len(roles.classes)
-    if facts.class_names is not None:
-        return []
+def _ranked(facts: Facts, size: int, columns: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return the labels in the order of their numbers, if these are consecutive, or -1 and 1."""
+    labels = _all_labels(facts, columns)
     numbers = [number for label in labels if (number := to_number(label)) is not None and number % 1 == 0]
-    steps = {two - one for one, two in pairwise(numbers)}
-    if len(labels) == len(numbers) == size and (steps == {1} or numbers == [-1, 1]):
-        return [tuple(labels)]
-    from_1 = tuple(str(place) for place in range(1, size + 1))
-    return [from_1] if {*labels} <= {*from_1} else []
-
-
-def _in_columns(facts: Facts, roles: Roles, _: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return the numbers in the names of the columns of scores."""
-    families = [dict(zip(*each, strict=True)) for each in numbered_families(roles.scores)]
-    known = next((numbers for numbers in families if len(numbers) == len(roles.scores)), None)
-    if known is None or not facts.table.has_names:
-        return []
-    return [tuple(known[name] for name in roles.scores)]
-
-
-WAYS = (
-    Way("unnamed", "words", _in_any_order, "which_order"),
-    Way("unnamed", "numbers", _counted),
-    Way("unnamed", "numbers", _ranked, "by_place"),
-    Way("numbers", "numbers", _ranked, "by_place"),
-    Way("words", "numbers", _in_columns),
-    Way("words", "numbers", _counted, "which_number"),
-)
-"""All ways in which labels that are not the names of classes may call these, the most likely first."""
+    is_whole = len(labels) == len(numbers) == size
+    are_steps = all(two - one == 1 for one, two in pairwise(numbers)) or numbers == [-1, 1]
+    return [tuple(labels)] if is_whole and are_steps else []

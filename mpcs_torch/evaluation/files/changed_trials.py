@@ -23,8 +23,8 @@ def rewrite_scores(
     ``change`` takes the scores (n,), float64, and returns the new scores (n,). The file need not have labels.
     """
     table = open_table(path)
-    roles = find_roles(table, options, has_label=None)
-    naming = find_names(table, roles, options, is_matched=False)
+    roles = find_roles(table, options, has_label=False)
+    naming = find_names(table, roles, options)
     named_pair = next((names for names in naming if len(names) == 2), ())
 
     def changed(read: ReadColumns) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def rewrite_scores(
         advance(read.rows)
         return {roles.score: change(-scores if options.lower_is_target else scores).numpy()}
 
-    usual = {roles.score: "score", roles.label: "label", **dict(zip(named_pair, PAIR, strict=False))}
+    usual = {roles.score: "score", **dict(zip(named_pair, PAIR, strict=False))}
     copy_table(table, out, changed, names=usual)
     others = [name for name in table.names if name != roles.score]
     return in_words(table, roles.score, (), [], others, options)

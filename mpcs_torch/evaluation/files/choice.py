@@ -1,6 +1,9 @@
 """Choose how a classifier's file is read: the one reading that is clear, or an error with commands that were tried."""
 
+import re
 from collections.abc import Sequence
+
+import numpy as np
 
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
@@ -11,8 +14,8 @@ from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.readings import clear_readings, find_readings
 from mpcs_torch.evaluation.files.roles import UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.stacked_models import refuse_stacked
-from mpcs_torch.evaluation.files.tables import is_gap, listed, to_number, to_text
-from mpcs_torch.evaluation.files.words import is_index, is_label
+from mpcs_torch.evaluation.files.tables import listed, to_text
+from mpcs_torch.evaluation.files.words import LABELS, is_label, named_as
 
 MAX_DESCRIBED = 12
 """The maximum number of columns that an error describes."""
@@ -32,8 +35,9 @@ def choose(facts: Facts, measure: Measure | None) -> Roles:
     Raises:
         UnclearFileError: If no reading is clear, or several are.
     """
-    if _is_confusion(facts):
-        raise UnclearFileError(facts.table.path, Problem("confusion"))
+    other = _other_form(facts)
+    if other is not None:
+        raise UnclearFileError(facts.table.path, other)
     readings = find_readings(facts)
     chosen = clear_readings(readings)
     if len(chosen) != 1:
@@ -67,9 +71,6 @@ def _unclear(
     misplaced = [name for name in facts.options.columns if is_label(name)]
     if not readings and misplaced:
         return UnclearFileError(path, Problem("both", {"column": quoted(misplaced[0])}))
-    bad = None if chosen else _bad_number(facts)
-    if bad is not None:
-        return UnclearFileError(path, bad)
     offers = offered(facts, ranked, chosen, measure)
     if chosen:
         problem = Problem("several")
@@ -87,11 +88,8 @@ def _problem(facts: Facts, ranked: Sequence[Reading]) -> Problem:
     doubts = [one.doubt for one in named if one.doubt is not None and one.broken is None]
     if doubts:
         return doubts[0]
-    broken = [one.broken for one in named if one.broken is not None and one.strength == named[0].strength]
-    if len({each.code for each in broken}) == 1:
-        return broken[0]
-    if named:
-        return Problem("none")
+    if named and named[0].broken is not None:
+        return named[0].broken
     labels = label_candidates(facts) if facts.needs_labels else [Labels()]
     return Problem("no_scores" if any(each.is_named for each in labels) else "no_labels")
 
@@ -101,24 +99,13 @@ def _order(reading: Reading, chosen: Sequence[Reading]) -> tuple[bool, int, bool
     return reading not in chosen, -reading.strength, reading.broken is not None
 
 
-def _bad_number(facts: Facts) -> Problem | None:
-    """Return the problem that a column of decimal numbers has a text; None if there is none."""
-    for name in facts.by_kind(facts.free, "text"):
-        values = facts.values[name]
-        rows = [row for row, value in enumerate(values) if to_number(value) is None and not is_gap(value)]
-        decimals = [value for value in values if (to_number(value) or 0) % 1]
-        if rows and len(decimals) >= len(rows) and not is_index(name):
-            return Problem("no_number", {"column": quoted(name), "row": rows[0] + 1, "value": quoted(values[rows[0]])})
-    return None
-
-
 def _described(facts: Facts, ranked: Sequence[Reading]) -> list[str]:
     """Describe the columns, and the ways to read them that come closest, for an error without offers."""
     lines = [f"it has {listed(facts.table.names, MAX_DESCRIBED)}"] if facts.table.has_names else ["it has no header"]
     for name in facts.table.names[:MAX_DESCRIBED]:
-        values = list(dict.fromkeys(to_text(value) for value in facts.values[name]))
-        kind = {"whole": "whole numbers", "number": "numbers", "list": "lists of numbers"}.get(facts.kinds[name], "")
-        lines.append(f"  {listed([name])}: {kind or facts.kinds[name]}, such as {listed(values, 3)}")
+        values = list(dict.fromkeys(to_text(value) for value in facts.columns[name].values))
+        kind = {"whole": "whole numbers", "number": "numbers", "list": "lists of numbers"}.get(facts.kind(name), "")
+        lines.append(f"  {listed([name])}: {kind or facts.kind(name)}, such as {listed(values, 3)}")
     lacking = [name for name in facts.class_names or () if name not in facts.table.names]
     if lacking and facts.table.has_names:
         lines.append(f"there is no column for {listed(lacking, 5)}")
@@ -127,13 +114,34 @@ def _described(facts: Facts, ranked: Sequence[Reading]) -> list[str]:
     return [*lines, *dict.fromkeys(broken[:3]), options]
 
 
+def _other_form(facts: Facts) -> Problem | None:
+    """Return the problem that a file has another form than a row for each sample, and a value in each cell."""
+    names = facts.table.names
+    if _is_confusion(facts):
+        return Problem("confusion")
+    if len(names) == 1 and re.search("[,;\t]", names[0]):
+        return Problem("quoted_lines", {"column": quoted(names[0])})
+    for name in facts.by_kind(facts.free, "text"):
+        values = [value for value in facts.columns[name].labels if value]
+        if all(value.startswith("{") and value.endswith("}") for value in values):
+            return Problem("dictionaries", {"column": quoted(name), "value": quoted(values[0])})
+    lists = facts.by_kind(facts.free, "list")
+    for name in named_as(lists, LABELS) if len(lists) > 1 and not facts.options.label_column else ():
+        numbers = facts.columns[name].numbers
+        has_lengths = bool(np.isnan(numbers).any())
+        is_square = len(numbers) < numbers.shape[1] and (numbers % 1 == 0).all() and (numbers.sum(axis=1) != 1).any()
+        if has_lengths or is_square:
+            return Problem("many_rows", {"column": quoted(name), "columns": ",".join(lists)})
+    return None
+
+
 def _is_confusion(facts: Facts) -> bool:
     """Return whether the first column names the rows as the header names the other columns, which have counts."""
     table = facts.table
     if not table.has_names or len(table.names) < 3 or facts.options.label_column or facts.options.score_columns:
         return False
     first, *others = table.names
-    rows = [to_text(value) for value in facts.values[first]]
+    rows = [to_text(value) for value in facts.columns[first].values]
     names = [name for name in others if name.lower() not in TOTALS]
     is_square = [row for row in rows if row.lower() not in TOTALS] == names
     if not is_square or len(facts.by_kind(others, "whole")) < len(others):

@@ -11,7 +11,9 @@ from mpcs_torch.evaluation.files.label_columns import MAX_UNNAMED, Labels
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import DECIDED, UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.tables import listed, to_number
-from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, MISSING, PREDICTED, TRUE, named_as, split_words, stem
+from mpcs_torch.evaluation.files.words import DECISIONS, LABELS, MISSING, PREDICTED, TRUE, plain, split_words, stem
+
+WORDS = DECISIONS | {"pred", "predicted"}
 
 
 def decision_columns(facts: Facts, labels: Labels, names: Sequence[str]) -> list[tuple[str, int]]:
@@ -21,25 +23,29 @@ def decision_columns(facts: Facts, labels: Labels, names: Sequence[str]) -> list
     """
     label = labels.column
     columns = [name for name in facts.by_kind(names, "text", "whole") if facts.texts(name)]
-    named = named_as(columns, DECISIONS) or named_as(columns if facts.table.joined else [], LABELS)
-    if not named and label is not None and (own := stem(label, TRUE)):
-        named = [name for name in columns if stem(name, PREDICTED) == own != stem(name)]
-    if not named:
-        worded = [name for name in columns if {*split_words(name)} & (DECISIONS | {"pred", "predicted"})]
-        worded = [name for name in worded if not {*split_words(name)} & (TRUE - {"label", "class"})]
-        named = [name for name in worded if label is None or not facts.texts(name).isdisjoint(facts.texts(label))]
+    usual = DECISIONS | LABELS if facts.table.joined else DECISIONS
+    own: tuple[str, ...] = () if label is None else stem(label, TRUE)
+    named = list[str]()
+    for name in columns:
+        words = {*split_words(name)}
+        is_of_label = stem(name, PREDICTED) == own != () and stem(name) != own
+        is_worded = words & WORDS and not words & (TRUE - {"label", "class"})
+        if (
+            plain(name) in usual
+            or is_of_label
+            or (is_worded and (label is None or facts.texts(name) & facts.texts(label)))
+        ):
+            named.append(name)
     found = [(name, DECIDED) for name in named]
     texts = set[str]() if label is None else facts.label_texts(label)
     if label is None or len(texts) < 2:
         return found
     by_value = list[str]()
-    for name in columns:
+    for name in [name for name in columns if name not in named and not facts.is_counter(name)]:
         own_texts = facts.texts(name)
-        is_alike = own_texts == texts or (facts.kinds[name] == "text" and own_texts < texts)
-        if is_alike and len(own_texts) > 1 and not facts.is_counter(name) and facts.values[name] != facts.values[label]:
+        is_alike = own_texts == texts or (facts.kind(name) == "text" and own_texts < texts)
+        if is_alike and len(own_texts) > 1 and facts.columns[name].labels != facts.columns[label].labels:
             by_value.append(name)
-    known = {*named}
-    by_value = [name for name in by_value if name not in known]
     return [*found, *((name, UNNAMED) for name in by_value[:MAX_UNNAMED])]
 
 
@@ -69,7 +75,7 @@ def _problem_of(facts: Facts, names: Sequence[str], texts: set[str], known: set[
     numbers = [number for name in classes if (number := to_number(name)) is not None]
     cases = Counter(name.lower() for name in classes)
     twins = [name for name in classes if cases[name.lower()] > 1]
-    is_mixed = facts.kinds[names[0]] == "whole" and 0 < len(numbers) < len(classes)
+    is_mixed = facts.kind(names[0]) == "whole" and 0 < len(numbers) < len(classes)
     column = {"column": quoted(names[0])}
     if REFERRAL in classes:
         return Problem("referral", column)

@@ -148,8 +148,6 @@ def has_header(rows: Sequence[Sequence[str]], delimiter: str) -> bool:
     are_names = len(given) > 1 and is_sequence and all(first[place].isdecimal() for place in numeric)  # 1.0 is no name
     if are_names and (not others or any(kinds[place] in ("number", "text") for place in numeric)):
         return True
-    if any(not cell and column and all(map(str.strip, column)) for cell, column in zip(first, columns, strict=True)):
-        return True  # an index column without a name
     if any(number is not None and number % 1 for number in numbers):
         return False
     of_numbers = [place for place, kind in enumerate(kinds) if kind in ("whole", "number", "list")]

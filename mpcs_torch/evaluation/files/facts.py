@@ -2,7 +2,9 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,8 +35,35 @@ MIN_COUNTED = 3
 """The minimum number of rows by which consecutive whole numbers are known to count the rows."""
 
 
+class ColumnFacts:
+    """The first values of a column, and what they show; each fact is found once, when it is first asked for."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = values
+        self.kind = column_kind(values)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The text of each value, as `label_text` makes it; empty for a missing value."""
+        return [label_text(value) for value in self.values]
+
+    @cached_property
+    def texts(self) -> set[str]:
+        """The distinct texts, without missing values."""
+        return {*self.labels} - {""}
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64]:
+        """The numbers, (n,), or for lists (n, k); NaN for a value that is no number, or a list of another length."""
+        if self.kind != "list":
+            return np.array([np.nan if (n := to_number(value)) is None else n for value in self.values])
+        lists = [numbers_in(value) for value in self.values]
+        size = len(next(filter(None, lists)))
+        return np.array([row if row and len(row) == size else [np.nan] * size for row in lists])
+
+
 class Facts:
-    """The columns of a table: the values of their first rows, their kinds, and which columns are free for a role.
+    """The columns of a table: what their first rows show, and which columns are free for a role.
 
     Args:
         table: The table.
@@ -42,7 +71,6 @@ class Facts:
         class_names: The names of the classes in index order, if they are known from elsewhere.
         others: Further columns that are not free.
         needs_labels: Whether a reading must have labels.
-        values: The values of the first rows, if they have been read.
     """
 
     def __init__(
@@ -53,70 +81,69 @@ class Facts:
         others: Sequence[str] = (),
         *,
         needs_labels: bool = True,
-        values: Mapping[str, Sequence[Any]] | None = None,
     ) -> None:
-        self.table, self.options, self.needs_labels = table, options, needs_labels
-        self._known, self._others = class_names, others
-        self._texts = dict[str, set[str]]()
-        """The distinct texts of all rows, for the columns of which they were asked."""
-        self.class_names = class_names or options.classes or table.classes or None
-        self.called = _called(table, class_names or options.classes, options.classes)
-        """The class names that the file uses, if they differ from ``class_names``; else ()."""
-        self.values: Mapping[str, Sequence[Any]] = table.peek() if values is None else values
-        if not any(map(len, self.values.values())):
+        self.table, self.needs_labels, self._known, self._others = table, needs_labels, class_names, others
+        self.columns = {name: ColumnFacts(values) for name, values in table.peek().items()}
+        if not any(len(column.values) for column in self.columns.values()):
             raise NoRowsError(table.path, "has no rows" if not table.has_names else "has a header, but no rows")
-        self.kinds: dict[str, Kind] = {name: column_kind(values) for name, values in self.values.items()}
+        self._all_texts = dict[str, set[str]]()
+        self._ask(options)
+
+    def _ask(self, options: ReadOptions) -> None:
+        table, known = self.table, self._known
+        self.options = options
+        self.class_names = known or options.classes or table.classes or None
+        self.called = _called(table, known or options.classes, options.classes)
+        """The class names that the file uses, if they differ from ``class_names``; else ()."""
         self.is_written = {*WRITTEN} <= {*table.names}
         """Whether `mpcs decide apply` wrote the file."""
-        used = {*options.columns, *others, *(WRITTEN[1:] if self.is_written else ())}
+        used = {*options.columns, *self._others, *(WRITTEN[1:] if self.is_written else ())}
         self.free = [name for name in table.names if name not in used]
 
     def asked(self, options: ReadOptions) -> "Facts":
         """Return the facts of the same columns under other options."""
-        given = self._known, self._others
-        facts = Facts(self.table, options, *given, needs_labels=self.needs_labels, values=self.values)
-        facts._texts = self._texts
+        facts = copy(self)
+        facts._ask(options)
         return facts
+
+    def kind(self, name: str) -> Kind:
+        """Return the kind of values in a column."""
+        return self.columns[name].kind
 
     def by_kind(self, names: Iterable[str], *kinds: Kind) -> list[str]:
         """Return the columns in ``names`` that have one of ``kinds``, such as "text"."""
-        return [name for name in names if self.kinds[name] in kinds]
+        return [name for name in names if self.kind(name) in kinds]
 
     def texts(self, name: str) -> set[str]:
         """Return the distinct texts of the column ``name`` in the first rows, without missing values."""
-        return {label_text(value) for value in self.values[name]} - {""}
+        return self.columns[name].texts
 
     def all_texts(self, name: str) -> set[str]:
         """Return the distinct texts of the column ``name`` in all rows, without missing values."""
-        if name not in self._texts:
-            self._texts[name] = {label_text(text) for text in distinct_texts(self.table, name, MAX_CLASSES)} - {""}
-        return self._texts[name]
+        if name not in self._all_texts:
+            self._all_texts[name] = {label_text(text) for text in distinct_texts(self.table, name, MAX_CLASSES)} - {""}
+        return self._all_texts[name]
 
     def label_texts(self, name: str) -> set[str]:
         """Return the distinct labels in the first rows, without words that mean a missing label, unless all do."""
-        texts = set[str]() if self.kinds[name] == "empty" else self.texts(name)
         known = {*(self.class_names or ()), *self.called}
+        texts = set[str]() if self.kind(name) == "empty" else self.texts(name)
         return {text for text in texts if text in known or not is_gap(text)} or texts
 
     def matrix(self, names: Sequence[str]) -> NDArray[np.float64]:
         """Return the numbers of the columns ``names`` in the first rows, (n, k), without rows that lack a number."""
-        if len(names) == 1 and self.kinds[names[0]] == "list":
-            lists = [numbers for value in self.values[names[0]] if (numbers := numbers_in(value))]
-            rows = [numbers for numbers in lists if len(numbers) == len(lists[0])]
-        else:
-            values = zip(*(self.values[name] for name in names), strict=True)
-            rows = [[np.nan if (n := to_number(value)) is None else n for value in row] for row in values]
-        matrix = np.array(rows, dtype=np.float64).reshape(len(rows), -1)
+        matrix = np.column_stack([self.columns[name].numbers for name in names])
         return matrix[np.isfinite(matrix).all(axis=1)]
+
+    def width(self, name: str) -> int:
+        """Return the number of values that the column ``name`` has in each row."""
+        return int(self.matrix([name]).shape[1])
 
     def is_counter(self, name: str) -> bool:
         """Return whether a column numbers the rows: by its name, or by consecutive whole numbers."""
-        if self.kinds[name] == "number":
-            return False
-        numbers = [to_number(value) for value in self.values[name]]
-        first = numbers[0] if len(numbers) >= MIN_COUNTED else None
-        counts = first is not None and numbers == [first + place for place in range(len(numbers))]
-        return is_index(name) or counts
+        column = self.columns[name]
+        counts = column.kind == "whole" and len(column.values) >= MIN_COUNTED and (np.diff(column.numbers) == 1).all()
+        return column.kind != "number" and (is_index(name) or bool(counts))
 
     def error(self, problem: str, column: str | None = None) -> PredictionsError:
         """Return a `PredictionsError` that names the file and, if given, the column."""

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from mpcs_torch.evaluation.files.hdf5 import hdf5_table
 from mpcs_torch.evaluation.files.json_records import flat_record, parse_records
 from mpcs_torch.evaluation.files.reading import PredictionsError, reading
 from mpcs_torch.evaluation.files.tables import Column, FileTable, make_column, unnamed
-from mpcs_torch.evaluation.files.unpacked_columns import counted_table, message_bytes, parquet_batches
+from mpcs_torch.evaluation.files.unpacked_columns import counted_table, parquet_batches
 from mpcs_torch.evaluation.files.weka import HEADER as WEKA_HEADER
 from mpcs_torch.evaluation.files.weka import arff_as_csv, distribution_as_csv, is_arff
 from mpcs_torch.io.local_paths import local_path
@@ -36,12 +36,10 @@ PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 """The supported compressions of text files, by the first bytes of a file."""
 LFS_POINTER = b"version https://git-lfs"
 """The beginning of the text that stands for a file which Git LFS has not yet fetched."""
-ARROW_START = 8
-"""The bytes of the first mark in an arrow file. After it, the file continues as an arrow stream does."""
 
 
 def open_table(path: str | Path, *, is_whole: bool = True) -> FileTable:
-    """Open a file as a table: text with any delimiter, JSON, parquet, arrow, npz, npy, pt, xlsx or HDF5.
+    """Open a file as a table: text with any delimiter, JSON, parquet, npz, npy, pt, xlsx or HDF5.
 
     ``is_whole`` is False for a text file that is still being written: an unfinished last line is left out.
 
@@ -154,48 +152,31 @@ def _records_table(path: Path, names: Sequence[str], records: Sequence[Mapping[s
 
 
 def _parquet_table(path: Path) -> FileTable:
-    from pyarrow import OSFile, parquet
+    from pyarrow import OSFile, parquet, types
 
     def opened(**options: Any) -> Any:  # pyarrow may read a path as a URL
         return parquet.ParquetFile(OSFile(str(path)), pre_buffer=False, **options)
 
     file = opened()
-    leaves = [file.schema.column(place) for place in range(len(file.schema))]
+    schema, leaves = file.schema_arrow, [file.schema.column(place) for place in range(len(file.schema))]
     texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
     encoded = opened(metadata=file.metadata, read_dictionary=texts)
-    batches = partial(parquet_batches, path, file, encoded)
-    return _typed_table(path, file.schema_arrow, batches, load_types=file.read)
 
-
-def _arrow_table(path: Path) -> FileTable:
-    from pyarrow import ipc, memory_map
-
-    file = memory_map(str(path))
-    start = ARROW_START if file.read(6) == b"ARROW1" else 0
-    file.seek(start)
-    unpacked = Unpacked(path)
-    for message in ipc.MessageReader.open_stream(file):
-        unpacked.add(message_bytes(message))
-    file.seek(start)
-    table = ipc.open_stream(file).read_all()
-    table.validate(full=True)  # wrong places of texts would kill the process
-    return _typed_table(path, table.schema, lambda names, rows: table.slice(0, rows).select(names).to_batches())
-
-
-def _typed_table(
-    path: Path, schema: Any, batches: Callable[[Sequence[str], int | None], Iterable[Any]], **about: Any
-) -> FileTable:
-    """Return a table with the columns of the Arrow ``schema``; ``batches`` yields parts of given columns."""
-    from pyarrow import types
+    def read(wanted: Sequence[str], rows: int | None) -> Any:
+        return counted_table(path, schema, parquet_batches(path, file, encoded, wanted, rows), rows)
 
     if any(types.is_nested(kind) and not _is_list(kind) for kind in schema.types):
-        return _nested_table(path, counted_table(path, schema, batches(schema.names, None), None).to_pylist())
+        return _nested_table(path, read(schema.names, None).to_pylist())
 
     def load(wanted: Sequence[str], _: object, rows: int | None) -> dict[str, Column]:
-        table = counted_table(path, schema, batches(wanted, rows), rows)
+        table = read(wanted, rows)
         return {name: _plain(table.column(name)) for name in wanted}
 
-    return FileTable(path, schema.names, load, **about)
+    return FileTable(path, schema.names, load, load_types=file.read)
+
+
+def _refuse_arrow(path: Path) -> FileTable:
+    raise PredictionsError(path, "is an arrow file, which is not read: write it as parquet")
 
 
 def _is_list(kind: Any) -> bool:
@@ -254,8 +235,8 @@ def _zip_table(path: Path) -> FileTable:
 
 FORMATS: Mapping[bytes, Callable[[Path], FileTable]] = {
     b"PAR1": _parquet_table,
-    b"ARROW1": _arrow_table,
-    b"\xff\xff\xff\xff": _arrow_table,
+    b"ARROW1": _refuse_arrow,
+    b"\xff\xff\xff\xff": _refuse_arrow,
     b"PK\x03\x04": _zip_table,
     b"PK\x05\x06": _zip_table,  # without members
     b"\x93NUMPY": npy_table,

@@ -1,8 +1,8 @@
 """Join the labels of a separate file to a table, by ids or in order."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice, product
 
 import numpy as np
 import torch
@@ -14,48 +14,76 @@ from mpcs_torch.evaluation.files.facts import Facts, affixes
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.label_columns import MAX_FAMILIES, label_candidates
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
-from mpcs_torch.evaluation.files.row_ids import RowIds, check_as_many
+from mpcs_torch.evaluation.files.row_ids import Ids, RowIds, check_as_many
 from mpcs_torch.evaluation.files.tables import Column, FileTable, choices, listed
 from mpcs_torch.evaluation.files.words import is_index
 
 MAX_IDS = 5
 """The maximum number of columns of ids in each file that are compared with those of the other file."""
+COMPARED = 1000
+"""The number of rows whose ids are compared to find the columns by which two files can be matched."""
 
 
 def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
     """Return ``table`` with the labels in the file ``reading.labels``, and with groups that only that file has.
 
-    Rows are matched by ``reading.id_column``, else by the columns of ids of both files, whatever their names, whose
-    values are the same. If either file has no ids, rows are matched in order. An added column is renamed if the table
-    already has a column with its name.
+    Rows are matched by ``reading.id_column``, else by the columns of ids of both files; see `join`.
     """
     if reading.labels is None:
         return table
     other = open_table(reading.labels)
-    pair = _id_columns(table, other, reading)
-    ids = [] if pair is None else [pair[1]]
-    of_class = _labels_in(other, reading, ids, table.names)
+    of_class = _labels_in(other, reading, table.names)
     groups = [name for name in reading.columns if name in other.names and name not in table.names]
-    theirs = other.read([*ids, *of_class.values(), *groups])
+    ids = [_ids_of(each, reading) for each in (table, other)]
+    may_lack = reading.missing == "drop"
+    return join(table, other, of_class, groups, (ids[0], ids[1]), may_lack=may_lack)[0]
+
+
+def join(
+    table: FileTable,
+    other: FileTable,
+    labels: Mapping[str, str],
+    groups: Sequence[str],
+    ids: tuple[Sequence[Ids], Sequence[Ids]],
+    *,
+    may_lack: bool,
+    is_list: bool = False,
+) -> tuple[FileTable, Ids]:
+    """Add columns of the table ``other`` to ``table``; return it, and the columns by which its rows were matched.
+
+    Args:
+        table: The table.
+        other: The table with the labels of the same rows.
+        labels: The columns of ``other`` to add as soft labels, by class, or as labels by the name "". A column is
+            renamed if ``table`` already has one with its name.
+        groups: Further columns to add.
+        ids: Sets of columns of ``table``, and of ``other``, whose texts may name the rows, the most likely first. If
+            either has none, rows are matched in order.
+        may_lack: Whether rows of ``table`` that ``other`` lacks have no label, or are refused.
+        is_list: Whether ``table`` must have each row of ``other``, as a list of trials.
+    """
+    names = best_match(table, other, *ids) if all(ids) else ((), ())
+    theirs = other.read([*names[1], *labels.values(), *groups])
     if not theirs.rows:
         raise PredictionsError(other.path, "has no rows")
-    added = dict(zip(groups, groups, strict=True))
-    for class_name, name in of_class.items():
+    added, of_class = dict(zip(groups, groups, strict=True)), dict(labels)
+    for class_name, name in labels.items():
         joined = name if other.has_names else "labels"
         while joined in table.names:
             joined += f" of {other.path.name}"
         added[joined] = name
         of_class[class_name] = joined
-    if pair is None:
+    if names[0]:
+        by = " = ".join(dict.fromkeys(quoted(" and ".join(each)) for each in names))
+        known, own = RowIds.of(theirs, names[1]).check_different(), RowIds.of(table.read(names[0]), names[0])
+        places = own.among(known) if may_lack else own.all_among(known, " (--missing drop leaves such rows out)")
+        if is_list:
+            known.all_among(own.check_different())
+    else:
         by = "the order of rows"
         rows, header = table.read(table.names[:1]).rows, f" below the header {listed(other.names, 3)}"
         check_as_many(other.path, theirs.rows, table.path, rows, header if other.has_names else "")
         places = np.arange(rows, dtype=np.int32)
-    else:
-        by = " = ".join(dict.fromkeys(map(quoted, pair)))
-        known, own = RowIds.of(theirs, ids).check_different(), RowIds.of(table.read(pair[:1]), pair[:1])
-        may_lack = reading.missing == "drop"
-        places = own.among(known) if may_lack else own.all_among(known, " (--missing drop leaves such rows out)")
 
     def load(wanted: Sequence[str], numbers: Collection[str], rows: int | None) -> dict[str, Column]:
         inner = [name for name in wanted if name not in added]
@@ -63,8 +91,9 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
         taken = min(map(len, columns.values()), default=None)
         return columns | {name: _take(theirs.columns[added[name]], places[:taken]) for name in wanted if name in added}
 
-    how = f"labels of {other.path.name} by {by}"
-    return replace(
+    column = "" if other.has_names else f" {listed([*labels.values()])}"
+    how = f"labels{column} of {other.path.name} by {by}"
+    with_added = replace(
         table,
         names=[*table.names, *added],
         joined=[*added],
@@ -74,15 +103,50 @@ def with_labels(table: FileTable, reading: ReadOptions) -> FileTable:
         load_types=None,
         dialect=", ".join(filter(None, [table.dialect, how])),
     )
+    return with_added, names[0]
 
 
-def _labels_in(other: FileTable, reading: ReadOptions, ids: Sequence[str], scores: Sequence[str]) -> dict[str, str]:
+def best_match(table: FileTable, other: FileTable, ours: Sequence[Ids], theirs: Sequence[Ids]) -> tuple[Ids, Ids]:
+    """Return the columns of ``table`` and of ``other`` that name the same rows.
+
+    Columns that name each row of ``other`` once go before others, then columns with the same names, more columns, and
+    columns with more names in common.
+
+    Raises:
+        PredictionsError: If no columns have names in common, or two pairs of columns match rows differently.
+    """
+    own, known = (each.read([*chain(*ids)]) for each, ids in ((table, ours), (other, theirs)))
+    best, chosen, all_places = (False, False, 0, 0), list[tuple[Ids, Ids]](), list[NDArray[np.int32]]()
+    for pair in product(ours, theirs):
+        is_same, size = table.has_names and pair[0] == pair[1], len(pair[0])
+        if size != len(pair[1]) or best > (True, is_same, size, COMPARED):
+            continue
+        try:
+            others = RowIds.of(known, pair[1])
+            places = RowIds.of(own, pair[0]).among(others)
+        except PredictionsError:  # a row has no name
+            continue
+        match = (not others.repeated(), is_same, size, int((places[:COMPARED] >= 0).sum()))
+        if match[-1] and match > best:
+            best, chosen, all_places = match, [], []
+        if match[-1] and match == best:
+            chosen.append(pair)
+            all_places.append(places)
+    if not chosen or any((each != all_places[0]).any() for each in all_places):
+        in_both = [listed([*dict.fromkeys(chain(*ids))]) for ids in (theirs, ours)]
+        has = f"has the ids {in_both[0]}, and {table.path.name} {in_both[1]}"
+        rule = "name a column of both by --id-column, or leave out those of the labels"
+        raise PredictionsError(other.path, f"{has}: {rule}")
+    return chosen[0]
+
+
+def _labels_in(other: FileTable, reading: ReadOptions, scores: Sequence[str]) -> dict[str, str]:
     """Map "" to the column of labels in ``other``; without such a column, map each class to its column of soft labels.
 
     The columns of soft labels are named as such, or as the classes of the columns of ``scores``.
     """
     other.check_columns([reading.label_column], "--label-column")
-    taken = [*ids, *filter(is_index, other.names), *reading.columns]
+    taken = [*filter(is_index, other.names), *reading.columns]
     facts = Facts(other, ReadOptions(label_column=reading.label_column), None, taken)
     named = [each for each in label_candidates(facts) if each.is_named]
     if len(named) > 1:
@@ -93,7 +157,7 @@ def _labels_in(other: FileTable, reading: ReadOptions, ids: Sequence[str], score
     if not named and len(facts.free) == 1 and (not other.has_names or not facts.by_kind(facts.free, "number")):
         labels = facts.free
     if labels:
-        return {labels[0] if facts.kinds[labels[0]] == "list" else "": labels[0]}
+        return {labels[0] if facts.kind(labels[0]) == "list" else "": labels[0]}
     truth = dict(named[0].truth) if named else _soft_labels(facts, scores)
     if not truth:
         has = f"has no column of labels that is known by its name; {other.it_has()}"
@@ -115,49 +179,14 @@ def _soft_labels(facts: Facts, scores: Sequence[str]) -> dict[str, str]:
     }
 
 
-def _id_columns(table: FileTable, other: FileTable, reading: ReadOptions) -> tuple[str, str] | None:
-    """Return the column of ids of each table; None if rows are matched in order, because a table has no ids.
-
-    Raises:
-        PredictionsError: If both tables have ids, but not one pair of columns with the same values.
-    """
+def _ids_of(table: FileTable, reading: ReadOptions) -> list[Ids]:
+    """Return the column that ``reading`` names, or the first columns whose names are usual for ids."""
+    table.check_columns([reading.id_column], "--id-column")
     if reading.id_column is not None:
-        for each in (table, other):
-            each.check_columns([reading.id_column], "--id-column")
-        return reading.id_column, reading.id_column
-    ours, theirs = (_ids_of(each) for each in (table, other))
-    if not ours or not theirs:
-        return None
-    chosen = [(name, name) for name in ours if name in theirs]
-    if len(chosen) != 1:
-        known = {name: _named_rows(other, name) for name in theirs}
-        ids = {name: _named_rows(table, name) for name in ours}
-        chosen = [(one, two) for one in ours for two in theirs if _match(ids[one], known[two])]
-    if len(chosen) != 1:
-        has = f"has the ids {listed(theirs)}, and {table.path.name} {listed(ours)}"
-        rule = "name a column of both by --id-column, or leave out those of the labels"
-        raise PredictionsError(other.path, f"{has}: {rule}")
-    return chosen[0]
-
-
-def _ids_of(table: FileTable) -> list[str]:
-    """Return the first columns of a table whose names are usual for ids, such as ``filename``."""
-    return [name for name in table.names if table.has_names and is_index(name)][:MAX_IDS]
-
-
-def _named_rows(table: FileTable, name: str) -> RowIds | None:
-    """Return the ids of all rows in a column; None if one is missing."""
-    try:
-        return RowIds.of(table.read([name]), [name])
-    except PredictionsError:
-        return None
-
-
-def _match(ids: RowIds | None, known: RowIds | None) -> bool:
-    """Return whether all ``ids`` are, once each, among the ``known`` ones."""
-    if ids is None or known is None or known.repeated():
-        return False
-    return bool((ids.among(known) >= 0).all())
+        return [(reading.id_column,)]
+    names = [name for name in table.names if table.has_names and is_index(name)]
+    ids: list[Ids] = [(name,) for name in names[:MAX_IDS]]
+    return ids
 
 
 def _take(column: Column, places: NDArray[np.int32]) -> Column:

@@ -8,6 +8,7 @@ from mpcs_torch.evaluation.files.facts import SEPARATOR, Facts, by_class, number
 from mpcs_torch.evaluation.files.words import (
     DECISIONS,
     LABELS,
+    POSITIVE,
     PREDICTED,
     TRUE,
     TRUTH,
@@ -73,7 +74,7 @@ def _named(facts: Facts, free: Sequence[str]) -> list[str]:
         whole = facts.by_kind(free, "whole", "text")
         return whole if len(whole) == 1 and facts.by_kind(facts.free, "number", "list") else []
     known = {*(facts.class_names or ())}
-    among = [name for name in free if name not in known or facts.kinds[name] == "text"]
+    among = [name for name in free if name not in known or facts.kind(name) == "text"]
     return facts.by_kind(filter(is_label, among), "text", "whole")
 
 
@@ -111,7 +112,7 @@ def soft_labels(facts: Facts, free: Sequence[str]) -> dict[str, str]:
         is_numbered = any({*numbers} == {*family} for _, numbers in numbered_families(others))
         if len(family) == 1:  # a single class, such as the columns rain and target_rain
             [(class_name, name)] = family.items()
-            kept += [family] if class_name in others and plain(name) not in LABELS else []
+            kept += [family] if class_name in others and plain(name) not in LABELS | DECISIONS | POSITIVE else []
         elif is_numbered or any(True for _ in by_class(others, list(family))):
             kept.append(family)
     return max(kept, key=len, default=dict[str, str]())

@@ -144,7 +144,7 @@ def costs_of_rows(read: ReadColumns, reading: ReadOptions, classes: int) -> Tens
     if costs.shape[1] == classes:
         return costs
     if costs.shape[1] != classes**2:
-        problem = f"must have a cost for each of the {classes} classes, but has {costs.shape[1]}"
+        problem = f"must have a cost for each of the {classes} classes, but has {costs.shape[1]}: --cost-columns"
         raise read.error(problem, 0, reading.cost_columns[0])
     return costs.reshape(-1, classes, classes)
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ def side_by_side(readings: Sequence[Roles]) -> list[str]:
     for roles in readings:
         names = [SEPARATOR.split(name) for name in roles.scores]
         words.append([word for word in names[0] if all(word in name for name in names)])
-    start, end = _shared_words(words), _shared_words([each[::-1] for each in words])
+    start, end = (_shared_words(each) for each in (words, [each[::-1] for each in words]))
     if start and any(len(each) == start + end for each in words):  # deep_pred beside deep_wide_pred
         start -= 1
     for each, roles in zip(words, readings, strict=True):
@@ -36,8 +37,7 @@ def side_by_side(readings: Sequence[Roles]) -> list[str]:
 
 def _shared_words(names: Sequence[Sequence[str]]) -> int:
     """Return with how many equal words all ``names`` begin."""
-    shortest = min(map(len, names))
-    return next((place for place in range(shortest) if len({name[place] for name in names}) > 1), shortest)
+    return len([*takewhile(lambda words: len({*words}) == 1, zip(*names, strict=False))])
 
 
 def split_models(table: FileTable, options: ReadOptions) -> list[tuple[FileTable, ReadOptions]]:

@@ -1,6 +1,7 @@
 """Offer options that read a file which is unclear: each was tried on all rows, and says what it measures."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -97,27 +98,20 @@ def tried(facts: Facts, options: ReadOptions, measure: Measure) -> list[Offer]:
 
 def _options_for(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
     """Yield the fewest options, beyond those given, by which ``reading`` is the one that is clear."""
-    given, roles = facts.options, reading.roles
     if reading.broken is not None:
         yield from _mended(facts, reading)
         return
-    asked: dict[str, Any] = {}
-    if roles.form == "decisions":
-        asked["decision_column"] = roles.scores[0]
-    else:
-        asked["score_columns"] = tuple(roles.scores)
-    if roles.label is not None and roles.label != facts.table.label:
-        asked["label_column"] = roles.label
-    ways = [asked, asked | {"classes": _names_of_classes(roles)}]
-    ways = [way for way in ways if _is_read_so(facts, given._replace(**way), roles)]
-    if not ways:
-        return
-    asked = ways[0]
-    for name in ("classes", "label_column", "score_columns", "decision_column"):
-        fewer = {each: value for each, value in asked.items() if each != name}
-        if name in asked and fewer and _is_read_so(facts, given._replace(**fewer), roles):
-            asked = fewer
-    yield given._replace(**asked)
+    roles = reading.roles
+    is_decided = roles.form == "decisions"
+    asked: dict[str, Any] = {"decision_column": roles.scores[0]} if is_decided else {"score_columns": roles.scores}
+    asked |= {} if roles.label in (None, facts.table.label) else {"label_column": roles.label}
+    asked["classes"] = _names_of_classes(roles)
+    for size in range(1, len(asked) + 1):
+        for names in combinations(asked, size):
+            options = facts.options._replace(**{name: asked[name] for name in names})
+            if _is_read_so(facts, options, roles):
+                yield options
+                return
 
 
 def _names_of_classes(roles: Roles) -> tuple[str, ...]:
@@ -134,6 +128,9 @@ def _mended(facts: Facts, reading: Reading) -> Iterator[ReadOptions]:
     if code == "sums" and not given.from_logits and _may_be_logits(facts, columns):
         yield given._replace(from_logits=True, score_columns=columns)
     names = [name for name in (roles.scores[0], roles.label) if name is not None]
+    words = [name for name in names if facts.kind(name) == "text"]
+    if code == "disjoint" and len(words) == 1:  # labels are 0 to 3, and decisions A to D, or the other way around
+        yield given._replace(label_column=roles.label, classes=tuple(sorted(facts.all_texts(words[0]))))
     texts = {text for name in names for text in facts.all_texts(name)} if code in ("label_gap", "cases") else set()
     if code == "label_gap":
         yield given._replace(missing="drop")

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import numpy as np
+
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.decision_columns import paired_decision
@@ -11,7 +13,7 @@ from mpcs_torch.evaluation.files.label_columns import Labels
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import PROBABILITY, UNNAMED, Reading, Roles
 from mpcs_torch.evaluation.files.score_sets import is_in_unit
-from mpcs_torch.evaluation.files.tables import is_gap, listed, to_number
+from mpcs_torch.evaluation.files.tables import is_gap, listed
 from mpcs_torch.evaluation.files.words import (
     LABELS,
     NO_PROBABILITY,
@@ -39,7 +41,7 @@ def probabilities(facts: Facts, labels: Labels, names: Sequence[str], decisions:
             continue
         strength = _strength(facts, labels, name)
         is_possible = (
-            is_binary and facts.kinds[name] == "number" and (is_in_unit(facts, name) or _is_percent(facts, name))
+            is_binary and facts.kind(name) == "number" and (is_in_unit(facts, name) or _is_percent(facts, name))
         )
         if strength > UNNAMED or is_possible:
             yield from of_one_class(facts, labels, name, strength, decisions)
@@ -80,7 +82,8 @@ def of_one_class(facts: Facts, labels: Labels, name: str, strength: int, decisio
         for order in (roles.classes, roles.classes[::-1]):
             yield Reading(roles._replace(classes=tuple(order)), strength, doubt)
         return
-    reading = Reading(roles._replace(of_class=of_class), strength, doubt)
+    is_shown = bool(named) or beside is not None
+    reading = Reading(roles._replace(of_class=of_class, is_shown=is_shown), strength, doubt)
     if facts.class_names is None:  # the classes are the labels
         yield reading
     else:
@@ -93,7 +96,7 @@ def _strength(facts: Facts, labels: Labels, name: str) -> int:
     usual = POSITIVE | LABELS if facts.table.joined else POSITIVE
     of_label = label is not None and bool(words & PREDICTED) and stem(name, PREDICTED) == stem(label, TRUE) != ()
     classes = facts.class_names or ([] if label is None else [*facts.texts(label)])
-    is_worded = facts.kinds[name] == "number" and bool(words & POSITIVE)
+    is_worded = facts.kind(name) == "number" and bool(words & POSITIVE)
     is_usual = plain(name) in usual or of_label or bool(named_class(name, classes))
     return PROBABILITY if is_usual or is_worded else UNNAMED
 
@@ -101,7 +104,7 @@ def _strength(facts: Facts, labels: Labels, name: str) -> int:
 def _is_percent(facts: Facts, name: str) -> bool:
     """Return whether a single column has percentages: its values have the sign, or its name says so."""
     scores = facts.matrix([name])
-    has_sign = any(str(value).strip().endswith("%") for value in facts.values[name])
+    has_sign = any(str(value).strip().endswith("%") for value in facts.columns[name].values)
     is_beyond = bool(len(scores)) and bool(scores.max() > 1)
     return has_sign or (is_beyond and ("%" in name or "percent" in name.lower()))
 
@@ -121,15 +124,11 @@ def _shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
     Predicted labels that are alike, or no classes, show nothing: both are possible. None is possible if the score does
     not order the predicted labels.
     """
-    scores: dict[str, list[float]] = {name: [] for name in roles.classes}
-    for value, text in zip(facts.values[decision], facts.values[roles.scores[0]], strict=True):
-        score, predicted = to_number(text), label_text(value)
-        if score is not None and predicted in scores:
-            scores[predicted].append(score)
-    first, last = scores.values()
-    if not first or not last:
+    scores, predicted = facts.columns[roles.scores[0]].numbers, np.array(facts.columns[decision].labels)
+    first, last = (scores[(predicted == name) & ~np.isnan(scores)] for name in roles.classes)
+    if not len(first) or not len(last):
         return [0, 1]
-    is_possible = [max(last) <= min(first), max(first) <= min(last)]
+    is_possible = [last.max() <= first.min(), first.max() <= last.min()]
     return [place for place in (0, 1) if is_possible[place]]
 
 

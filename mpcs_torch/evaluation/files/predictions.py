@@ -35,6 +35,19 @@ ADVICE = "--logits reads logits; --score-columns names other columns; of several
 LOGIT_ADVICE = "--score-columns names other columns"
 TRUTH_ADVICE = "degrees of truth need metrics such as soft_f1_macro"
 """The advice for bad probabilities, logits and shares of annotators."""
+COLUMN_OPTIONS = (
+    "label_column",
+    "decision_column",
+    "id_column",
+    "by",
+    "cluster",
+    "crossed",
+    "weight",
+    "frequency",
+    "unit",
+    "cost_columns",
+)
+"""The options that name columns of a file; the first may name one of the file of labels."""
 NO_LABEL = -100
 """The number that replaces a missing label: the default ``ignore_index`` of PyTorch's losses."""
 
@@ -128,15 +141,10 @@ class Predictions:
     def _check_columns(self) -> None:
         """Refuse options that name no column of the file, or one column for two uses."""
         table, options = self.table, self.reading
-        table.check_columns([options.label_column] * (options.labels is None), "--label-column")
-        for option in ("decision_column", "id_column", "by", "cluster", "crossed", "weight", "frequency", "unit"):
-            names = getattr(options, option)
-            table.check_columns(names if option == "by" else [names], f"--{option.replace('_', '-')}")
-        table.check_columns(options.cost_columns, "--cost-columns")
+        table.check_options(options, *COLUMN_OPTIONS[options.labels is not None :])
         label = table.label or options.label_column
-        for name in (label, options.decision_column):
-            if name is not None and name in options.columns:
-                raise PredictionsError(table.path, str(Problem("both", {"column": quoted(name)})))
+        for name in {label, options.decision_column} & {*options.columns}:
+            raise PredictionsError(table.path, str(Problem("both", {"column": quoted(name)})))
         if label is not None and label in (*options.score_columns, options.decision_column):
             raise PredictionsError(self.path, "cannot be labels and predictions, too", column=label)
 
@@ -208,30 +216,27 @@ class Predictions:
         return rows._replace(scores=logits)
 
     def _check_classes(self) -> None:
-        fewest = 1 if self.roles.truth else 2  # with soft labels, one class is enough
+        # With soft labels, one class is enough; but the softmax of a single logit is 1.
+        fewest = 1 if self.roles.truth and not self.reading.from_logits else 2
         count = len(self.roles.classes)
         if self.roles.form != "decisions" and not fewest <= count <= MAX_CLASSES:
             rule = f"must have scores of {fewest} to {MAX_CLASSES} classes"
             raise PredictionsError(self.path, f"{rule}, but has {count}: {listed(self.roles.classes)}")
-        if len(self.reading.cost_columns) not in (0, 1, count, count**2):
-            rule = f"--cost-columns must name a column for each class, {listed(self.roles.classes)}"
-            raise PredictionsError(self.path, f"{rule}, but names {listed(self.reading.cost_columns)}")
-        if self.reading.from_logits and count == 1:
-            problem = "must have at least 2 classes for logits: the softmax of a single one is 1"
-            raise PredictionsError(self.path, problem)
 
     def _read(self) -> tuple[Tensor, PredictedRows]:
         """Return the scores as they are in the file, and the checked rows. Neither has rows that are left out."""
         roles, is_decided = self.roles, self.roles.form == "decisions"
         labels = [] if roles.label is None else [roles.label]
-        if self.reading.from_logits and not self.decides:
-            self._warn_of_probabilities()
         numbers = [*([] if is_decided else roles.scores), *roles.truth, *self._numbers]
         beside = [] if roles.decided is None or not self._needs_labels else [roles.decided]
         texts = [*self.texts, *labels, *(roles.scores if is_decided else beside)]
         read = self.table.read([*numbers, *texts], numbers={*numbers} - {*texts})
         target = self._target(read)
-        scores = self._decided(read) if is_decided else self._matrix(read)
+        if is_decided:
+            rule = f"must be one of {listed([*self._decisions])}"
+            scores = self._codes(read, roles.scores[0], self._decisions, rule).unsqueeze(1)
+        else:
+            scores = self._matrix(read)
         kept, self.notes = self._kept(scores, target, read), []
         if not kept.all():
             scores, target, read = scores[kept], target[kept], read.where(kept.numpy())
@@ -293,18 +298,14 @@ class Predictions:
             raise read.error(problem, 0, self.roles.scores[0])
         return scores if scores.is_floating_point() else scores.double()
 
-    def _decided(self, read: ReadColumns) -> Tensor:
-        rule = f"must be one of {listed([*self._decisions])}"
-        return self._codes(read, self.roles.scores[0], self._decisions, rule).unsqueeze(1)
-
     def _target(self, read: ReadColumns) -> Tensor:
         """Return labels (n,) or soft labels (n, C); (n, 0) if the file has neither."""
-        roles, classes = self.roles, self.roles.classes
+        roles = self.roles
         if roles.truth:
             return self._degrees(read)
         if roles.label is None:
             return torch.empty(read.rows, 0)
-        known = listed(roles.called or classes)
+        known = listed(roles.called or roles.classes)
         rule = f"must be a class, one of {known} (--label-column and --score-columns name other columns)"
         return self._codes(read, roles.label, {}, rule, may_lack=not self._needs_labels)
 
@@ -344,14 +345,6 @@ class Predictions:
             return 100.0 if self.roles.is_percent else 1.0
         return nominal_sum(self.roles.first_scores.sum(axis=1), len(self.roles.classes))
 
-    def _warn_of_probabilities(self) -> None:
-        """Warn if the first logits look like probabilities: all are from 0 to 1, or they sum to 1 or 100."""
-        first, is_one = self.roles.first_scores, self.roles.form == "positive"
-        is_in_unit = bool(((first >= 0) & (first <= 1)).all())
-        if len(first) > 1 and (is_in_unit or (not is_one and self._first_sum() is not None)):
-            problem = "the scores look like probabilities, but are read as logits: leave out --logits"
-            warnings.warn(f"{self.path.name}: {problem}", ProbabilitiesWarning, stacklevel=2)
-
     def _checked(self, scores: Tensor, target: Tensor, read: ReadColumns) -> tuple[Tensor, Tensor]:
         """Return ``scores`` as probabilities, and ``target``, once they have passed the checks of tensors."""
         size, is_soft = len(self.roles.classes), target.ndim == 2 and target.shape[1] > 0
@@ -381,7 +374,11 @@ class Predictions:
         return {"preds": Argument(scores, advice), "target": Argument(truth, TRUTH_ADVICE if self.has_shares else "")}
 
     def _check_logits(self, scores: Tensor) -> None:
-        with warnings.catch_warnings():  # `_warn_of_probabilities` has warned, and named the file and the option
+        """Refuse values that are no logits, and warn of logits that look like probabilities."""
+        if len(scores) > 1 and scores.min() >= 0 and scores.max() <= 1:
+            problem = "the scores look like probabilities, but are read as logits: leave out --logits"
+            warnings.warn(f"{self.path.name}: {problem}", ProbabilitiesWarning, stacklevel=2)
+        with warnings.catch_warnings():  # the warning above names the file and the option
             warnings.simplefilter("ignore", ProbabilitiesWarning)
             unlabelled_samples(scores, len(self.roles.classes), from_logits=True)
 

@@ -7,12 +7,13 @@ from typing import Any, Literal
 Code = Literal[
     "several",
     "stacked",
-    "none",
     "no_labels",
     "no_scores",
-    "no_number",
     "both",
     "confusion",
+    "quoted_lines",
+    "dictionaries",
+    "many_rows",
     "not_named",
     "sums",
     "best_class",
@@ -37,14 +38,16 @@ Code = Literal[
 SENTENCES: Mapping[Code, str] = {
     "several": "can be read in several ways",
     "stacked": "seems to have several models below each other, by {column}: its labels repeat",
-    "none": "cannot be read as scores or predicted labels with labels",
     "no_labels": "has no column of labels that is known by its name or values (--label-column COLUMN names it, "
     "--labels FILE gives a file of labels)",
     "no_scores": "has no columns of scores or predicted labels that are known by their names (--score-columns or "
     "--decision-column names them)",
-    "no_number": "{column} has numbers, but in row {row} {value}",
     "both": "column {column} cannot be labels and name groups or rows, too",
     "confusion": "seems to be a confusion matrix: --confusion",
+    "quoted_lines": "has each line in quotes, which makes one column of it, {column}: remove the quotes around lines",
+    "dictionaries": "{column} has dictionaries, such as {value}: write a column for each key, or each row as JSON",
+    "many_rows": "{column} has the labels of several rows in each cell: write a row for each, as pandas' explode "
+    "does for {columns}",
     "not_named": "no name says that {column} has {what}",
     "sums": "{columns} are not scores that sum to 1: rows sum to {low:.3g} to {high:.3g}",
     "best_class": "{column} is always the class with the highest score: are these the predicted labels?",

@@ -9,12 +9,12 @@ import torch
 from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.called_classes import call_classes
 from mpcs_torch.evaluation.files.decision_columns import decided, decision_columns
-from mpcs_torch.evaluation.files.facts import Facts, label_text
+from mpcs_torch.evaluation.files.facts import Facts
 from mpcs_torch.evaluation.files.label_columns import Labels, label_candidates, split_truth
 from mpcs_torch.evaluation.files.one_probability import of_one_class, probabilities
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import CLASS_SCORES, DECIDED, PROBABILITY, UNNAMED, Reading, Roles
-from mpcs_torch.evaluation.files.score_sets import chosen_columns, chosen_set, first_list, score_lists, score_sets
+from mpcs_torch.evaluation.files.score_sets import chosen_columns, chosen_set, score_lists, score_sets
 from mpcs_torch.evaluation.files.tables import listed
 from mpcs_torch.evaluation.files.words import DECISION, TRUE, is_label, stem
 from mpcs_torch.functional.inputs.decisions import highest_class
@@ -71,16 +71,13 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
         return
     decisions = decision_columns(facts, labels, others)
     named = [name for name, strength in decisions if strength > UNNAMED]
-    are_decisions = {*named}
     if options.score_columns:
         yield from _chosen(facts, labels, others, named)
         return
-    others = [name for name in others if facts.kinds[name] == "number" or name not in are_decisions]
     if labels.column is not None:  # whole numbers named as soft labels are one-hot labels beside the labels
-        others = [name for name in others if facts.kinds[name] != "whole" or not split_truth(name)]
-    others = [name for name in others if not facts.is_counter(name)]
+        others = [name for name in others if facts.kind(name) != "whole" or not split_truth(name)]
     sets = score_sets(facts, labels, others, is_decided=bool(named))
-    lists = [name for name in facts.by_kind(others, "list") if labels.truth or len(first_list(facts, name)) > 1]
+    lists = [name for name in facts.by_kind(others, "list") if labels.truth or facts.width(name) > 1]
     for roles, broken in [*sets, *score_lists(facts, labels, lists)]:
         for reading in call_classes(facts, Reading(roles, CLASS_SCORES), labels.hard):
             yield reading._replace(broken=broken or reading.broken)
@@ -93,15 +90,14 @@ def _of_labels(facts: Facts, labels: Labels) -> Iterator[Reading]:
         kinds = ("number",) if named else ("number", "whole")
         single = [name for name in facts.by_kind(others, *kinds) if name not in used]
         yield from probabilities(facts, labels, single, named)
-    if labels.columns or not sets:
-        for name, strength in decisions:
-            yield from decided(facts, labels, name, strength)
+    for name, strength in decisions:
+        yield from decided(facts, labels, name, strength)
 
 
 def _chosen(facts: Facts, labels: Labels, free: Sequence[str], decisions: Sequence[str]) -> Iterator[Reading]:
     """Yield the readings of the columns that ``--score-columns`` names, and of predicted labels beside them."""
-    names = chosen_columns(facts, labels, free)
-    if len(names) == 1 and facts.kinds[names[0]] != "list":
+    names = chosen_columns(facts, free)
+    if len(names) == 1 and facts.kind(names[0]) != "list":
         if labels.column is None and facts.class_names is None:
             raise facts.error("one column of scores needs labels: --label-column COLUMN")
         if facts.class_names is not None and len(facts.class_names) != 2:
@@ -125,7 +121,7 @@ def _covers(facts: Facts, roles: Roles, labels: Labels) -> bool:
 def _with_truth(facts: Facts, reading: Reading, truth: Mapping[str, str]) -> Reading:
     """Return ``reading`` with the columns of soft labels in the order of its classes."""
     roles = reading.roles
-    if len(truth) == 1 and facts.kinds[next(iter(truth.values()))] == "list":
+    if len(truth) == 1 and facts.kind(next(iter(truth.values()))) == "list":
         return reading._replace(roles=roles._replace(truth=[*truth.values()]))
     names = [name if name in truth else column for name, column in zip(roles.classes, roles.scores, strict=False)]
     in_order = [truth[name] for name in names if name in truth]
@@ -156,14 +152,14 @@ def _are_classes(facts: Facts, label: str, roles: Roles) -> bool:
     texts = facts.texts(label)
     if roles.form not in ("columns", "lists"):
         return False
-    if facts.kinds[label] == "text":
+    if facts.kind(label) == "text":
         return texts <= {*roles.classes}
-    return not facts.table.has_names and len(texts) < len(facts.values[label])  # else they number the rows
+    return not facts.table.has_names and len(texts) < len(facts.columns[label].values)  # else they number the rows
 
 
 def _is_best(facts: Facts, roles: Roles, label: str) -> bool:
     """Return whether there are at least `MIN_BEST` labels, and each is the class with the highest score in its row."""
-    labels, scores = [label_text(value) for value in facts.values[label]], facts.matrix(roles.scores)
+    labels, scores = facts.columns[label].labels, facts.matrix(roles.scores)
     if roles.form != "columns" or len(scores) != len(labels) or len(labels) < MIN_BEST:
         return False
     return labels == [roles.classes[place] for place in highest_class(torch.from_numpy(scores))[1].tolist()]

@@ -31,6 +31,8 @@ class Roles(NamedTuple):
     """The class names that the labels use, if they differ from ``classes``: numbers, or names from the user."""
     of_class: int = 1
     """The index of the class whose probability a single score column has."""
+    is_shown: bool = False
+    """Whether a name, or predicted labels beside it, say which class a single score column is of."""
     is_percent: bool = False
     """Whether a single column of scores has percentages."""
     unused: Sequence[str] = ()

@@ -17,6 +17,9 @@ from mpcs_torch.evaluation.files.words import is_index
 if TYPE_CHECKING:
     import pyarrow
 
+Ids = tuple[str, ...]
+"""Columns whose texts, joined, name the rows."""
+
 
 class RowIds(NamedTuple):
     """The ids of a file's rows: the texts of one column, or of several columns joined by spaces."""

@@ -1,7 +1,8 @@
 """Find the sets of columns, and the columns of lists, that have a score for each class."""
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 import numpy as np
@@ -20,11 +21,12 @@ from mpcs_torch.evaluation.files.facts import (
 from mpcs_torch.evaluation.files.label_columns import Labels
 from mpcs_torch.evaluation.files.problems import Problem
 from mpcs_torch.evaluation.files.roles import Roles
-from mpcs_torch.evaluation.files.tables import is_gap, listed, numbers_in, to_number, to_text
+from mpcs_torch.evaluation.files.tables import is_gap, listed, to_number, to_text
 from mpcs_torch.evaluation.files.words import POSITIVE, plain, split_words
 
 SCORES = POSITIVE | {"softmax", "conf", "confidence"} - {"distance", "similarity", "cosine"}
 """Words that may stand before or after the class name in the name of a column of scores, such as ``prob_red``."""
+PREFIX = re.compile("prediction|prob|score", re.IGNORECASE)
 MIN_FALLING = 20
 """The minimum number of lists, each of falling scores, that are taken for those of the best classes of each row."""
 ScoreSet = tuple[Roles, Problem | None]
@@ -41,14 +43,14 @@ def score_sets(facts: Facts, labels: Labels, names: Sequence[str], *, is_decided
     if is_decided:
         passing = [roles for roles in passing if facts.by_kind(roles.scores, "number")]
     is_logits = facts.options.from_logits
-    preferences: list[Callable[[Roles], bool]] = [
-        lambda roles: words <= {*roles.classes},
-        lambda roles: not is_logits or words == {*roles.classes},  # any columns may be logits, so names must tell
-        lambda roles: bool(_common_words(roles)),
-        lambda roles: roles.is_numbered,
-    ]
-    for is_preferred in preferences:
-        passing = list(filter(is_preferred, passing)) or passing
+
+    def signs(roles: Roles) -> tuple[bool, bool, bool, bool]:
+        covers, is_equal = words <= {*roles.classes}, words == {*roles.classes}
+        # Any columns may be logits, so names must tell.
+        return covers, not is_logits or is_equal, bool(_common_words(roles)), roles.is_numbered
+
+    best = max(map(signs, passing), default=None)
+    passing = [roles for roles in passing if signs(roles) == best]
     if not is_logits:  # a class whose scores are 0 changes no sum
         passing = _largest(passing)
     distinct = dict[frozenset[str], Roles]()
@@ -68,7 +70,7 @@ def score_sets(facts: Facts, labels: Labels, names: Sequence[str], *, is_decided
 def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[ScoreSet]:
     """Yield each column of lists in ``names``, with the test that it fails. Unknown classes are numbered."""
     for name in names:
-        size, classes = len(first_list(facts, name)), facts.class_names
+        size, classes = facts.width(name), facts.class_names
         if size > MAX_CLASSES:
             raise facts.error(f"must have at most {MAX_CLASSES} classes, but has {size}")
         if classes is not None and len(classes) != size:
@@ -77,7 +79,7 @@ def score_lists(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator[
         yield roles, (None if labels.truth else _sums(facts, roles)) or _falls(facts, roles)
 
 
-def chosen_columns(facts: Facts, labels: Labels, free: Sequence[str]) -> list[str]:
+def chosen_columns(facts: Facts, free: Sequence[str]) -> list[str]:
     """Return the columns that ``--score-columns`` names, among those that are ``free``; refuse texts."""
     names = list[str]()
     for pattern in facts.options.score_columns:
@@ -85,10 +87,8 @@ def chosen_columns(facts: Facts, labels: Labels, free: Sequence[str]) -> list[st
         facts.table.check_columns(matched or [pattern], "--score-columns")
         names += [name for name in matched if name not in names]
     for name in names:
-        if name in labels.columns:
-            raise facts.error("cannot be labels and predictions, too", column=name)
-        if facts.kinds[name] == "text":
-            value = next(value for value in facts.values[name] if to_text(value) and to_number(value) is None)
+        if facts.kind(name) == "text":
+            value = next(value for value in facts.columns[name].values if to_text(value) and to_number(value) is None)
             raise facts.error(f"must be numbers, but has {quoted(value)}", column=name)
     return names
 
@@ -97,7 +97,7 @@ def chosen_set(facts: Facts, labels: Labels, names: Sequence[str]) -> Roles:
     """Return the roles of several columns that the user named: their classes are known, or are in their names."""
     classes = facts.class_names
     if classes is not None:
-        named = _by_known_class(facts, names) if facts.called or not facts.options.classes else []
+        named = _by_known_class(facts, classes, names) if facts.called or not facts.options.classes else []
         if not named and len(classes) != len(names):
             problem = f"has {len(names)} columns of scores, but there are {len(classes)} classes: {listed(classes)}"
             raise facts.error(problem)
@@ -110,17 +110,12 @@ def chosen_set(facts: Facts, labels: Labels, names: Sequence[str]) -> Roles:
 
 def label_words(facts: Facts, label: str | None) -> set[str]:
     """Return the distinct labels in the first rows or, for logits, in all rows. Numbers give an empty set."""
-    if label is None or facts.kinds[label] != "text":
+    if label is None or facts.kind(label) != "text":
         return set()
     if not facts.options.from_logits:
         return facts.label_texts(label)
     texts = facts.all_texts(label)
     return {text for text in texts if not is_gap(text)} or texts
-
-
-def first_list(facts: Facts, name: str) -> Sequence[float]:
-    """Return the first list of numbers in the column ``name``; empty if there is none."""
-    return next((numbers for value in facts.values[name] if (numbers := numbers_in(value))), ())
 
 
 def is_in_unit(facts: Facts, name: str) -> bool:
@@ -135,15 +130,16 @@ def _column_sets(facts: Facts, labels: Labels, names: Sequence[str]) -> Iterator
     known = [name for name in filled if not {*split_words(name)} & {"distance", "dist", "loss"}]
     numeric, fractions = facts.by_kind(known, "number", "whole"), facts.by_kind(known, "number")
     families = list(numbered_families(known))
-    if facts.class_names is not None:
-        classes = tuple(facts.class_names)
-        named = [Roles("columns", columns, classes) for columns in _by_known_class(facts, known)]
+    is_list = bool(facts.by_kind(labels.truth.values(), "list"))
+    classes = tuple(facts.class_names or (() if is_list else labels.truth))
+    if classes:
+        named = [Roles("columns", columns, classes) for columns in _by_known_class(facts, classes, known)]
         groups = [each for each, _ in families] if facts.table.has_names else [tuple(numeric), tuple(fractions)]
         fitting = [Roles("columns", each, classes, is_numbered=True) for each in groups if len(each) == len(classes)]
         yield from named or fitting
-    elif labels.truth:
-        yield from _sets_of_truth(facts, labels.truth, numeric)
-    else:
+    elif labels.truth and numeric:
+        yield Roles("columns", tuple(numeric), tuple(numeric))
+    elif not labels.truth:
         yield from (Roles("columns", *family, is_numbered=True) for family in families)
         yield from _sets_by_names(facts, labels, numeric, [columns for columns, _ in families])
 
@@ -158,9 +154,9 @@ def _sets_by_names(
         class_of = dict(zip(columns, in_order, strict=True))
         scores = tuple(name for name in numeric if name in class_of)
         yield Roles("columns", scores, tuple(class_of[name] for name in scores))
-    in_unit = [name for name in numeric if is_in_unit(facts, name)]
+    in_unit = [name for name in facts.by_kind(numeric, "number") if is_in_unit(facts, name)]
     known = {frozenset(columns) for columns in families}
-    for group in [numeric, in_unit, facts.by_kind(numeric, "number"), *_with_common_word(numeric)]:
+    for group in [numeric, in_unit, *_with_common_word(numeric)]:
         if len(group) < 2:
             continue
         called = _class_names(group, words)
@@ -169,31 +165,22 @@ def _sets_by_names(
             yield Roles("columns", tuple(group), called)
 
 
-def _sets_of_truth(facts: Facts, truth: Mapping[str, str], numeric: Sequence[str]) -> Iterator[Roles]:
-    """Yield the sets of columns with scores for the classes that have soft labels."""
-    is_list = len(truth) == 1 and facts.kinds[next(iter(truth.values()))] == "list"
-    classes = [] if is_list else list(truth)
-    named = [Roles("columns", columns, tuple(classes)) for columns in by_class(numeric, classes)]
-    numbered = [Roles("columns", *each) for each in numbered_families(numeric) if {*each[1]} == {*classes}]
-    if named or numbered:
-        yield from named or numbered
-    elif numeric:
-        yield Roles("columns", tuple(numeric), tuple(numeric))
-
-
-def _by_known_class(facts: Facts, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """Return sets of columns that are named after the known classes, or after the file's names for these."""
-    return list(by_class(names, facts.class_names or ())) or list(by_class(names, facts.called))
+def _by_known_class(facts: Facts, classes: Sequence[str], names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Return sets of columns that are named after the known ``classes``, or after the file's names for these."""
+    return list(by_class(names, classes)) or list(by_class(names, facts.called))
 
 
 def _with_common_word(names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield each group of columns whose names begin or end with the same word: one such as ``prob``, or any first."""
-    for place, is_any in ((0, False), (-1, False), (0, True)):
+    """Yield each group of columns whose names begin with the same word, or end with the same word such as ``prob``."""
+    for place in (0, -1):
         groups = defaultdict[str, list[str]](list)
         for name in names:
-            parts = SEPARATOR.split(name)
-            if is_any or (len(parts) > 1 and plain(parts[place]) in SCORES):  # rf_a and rf_b, beside svm_a and svm_b
-                groups[parts[place]].append(name)
+            word = SEPARATOR.split(name)[place]
+            prefix = PREFIX.match(word)  # of Predictioncat and Predictiondog
+            if place == 0:  # rf_a and rf_b, beside svm_a and svm_b
+                groups[prefix[0] if prefix else word].append(name)
+            elif plain(word) in SCORES:
+                groups[word].append(name)
         yield from groups.values()
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mpcs_torch.errors import InvalidValueError, quoted
-from mpcs_torch.evaluation.files.reading import PredictionsError, naming_file, reading
+from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions, naming_file, reading
 from mpcs_torch.evaluation.files.words import MISSING
 from mpcs_torch.functional.inputs.groups import Groups
 
@@ -170,13 +170,12 @@ class ReadColumns(NamedTuple):
         of_rows: NDArray[Any] = of_distinct[places]
         return of_rows
 
-    def groups(self, name: str, gap: str | None = None, *, keeps_space: bool = False) -> Groups:
+    def groups(self, name: str, gap: str | None = None) -> Groups:
         """Return the groups in the column ``name``; missing names become ``gap``, or are refused if it is None."""
         by_name = dict[str, int]()
 
         def group_code(value: Any) -> int | None:
-            text = value if keeps_space and isinstance(value, str) else to_text(value)
-            group = text or gap
+            group = to_text(value) or gap
             return None if group is None else by_name.setdefault(group, len(by_name))
 
         codes = self.codes(name, group_code, "must have a name")
@@ -238,6 +237,13 @@ class FileTable:
             if name is not None and name not in known:
                 source = f" of {option}" if option else ""
                 raise PredictionsError(self.path, f"has no column {quoted(name)}{source}; {self.it_has()}")
+
+    def check_options(self, options: ReadOptions, *names: str) -> None:
+        """Raise an error if the file lacks a column that one of the options ``names`` requests."""
+        for name in names:
+            named = getattr(options, name)
+            columns = [named] if named is None or isinstance(named, str) else named
+            self.check_columns(columns, f"--{name.replace('_', '-')}")
 
     def it_has(self) -> str:
         """Return "it has " and the column names of the file, for a message."""
@@ -304,16 +310,20 @@ def numbers_in(value: Any) -> list[float] | None:
 
 
 def column_kind(values: Sequence[Any]) -> Kind:
-    """Return the kind of a column from those of its ``values`` that are not missing."""
+    """Return the kind of a column from those of its ``values`` that are not missing.
+
+    A few texts among decimal numbers do not make a column of texts: reading it names the first of them.
+    """
     filled = [value for value in values if not is_gap(value)]
     if not filled:
         return "empty"
     if all(numbers_in(value) is not None for value in filled):
         return "list"
     numbers = [to_number(value) for value in filled]
-    if any(number is None for number in numbers):
+    decimals = sum(number is not None and number % 1 != 0 for number in numbers)
+    if numbers.count(None) > decimals:
         return "text"
-    return "whole" if all(number is not None and number % 1 == 0 for number in numbers) else "number"
+    return "number" if decimals else "whole"
 
 
 def to_number(value: Any) -> float | None:

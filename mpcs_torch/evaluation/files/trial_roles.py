@@ -8,6 +8,7 @@ from mpcs_torch.errors import printable, shown
 from mpcs_torch.evaluation.files.facts import Facts, label_text
 from mpcs_torch.evaluation.files.hdf5 import MATRIX
 from mpcs_torch.evaluation.files.reading import ReadOptions
+from mpcs_torch.evaluation.files.row_ids import Ids
 from mpcs_torch.evaluation.files.tables import FileTable, choices, listed
 from mpcs_torch.evaluation.files.words import DECISIONS, IDS, LABELS, POSITIVE, named_as, plain, target_or_not
 
@@ -22,57 +23,37 @@ class TrialRoles(NamedTuple):
     score: str
     label: str
     others: list[str]
-    groups: dict[str, str]
-    """The columns of groups, clusters and units, by their names in the options."""
 
 
-def find_roles(
-    table: FileTable, options: ReadOptions, *, has_score: bool = True, has_label: bool | None = True
-) -> TrialRoles:
+def find_roles(table: FileTable, options: ReadOptions, *, has_score: bool = True, has_label: bool = True) -> TrialRoles:
     """Find the columns of scores and of labels by ``options``, or else by names and values; refuse ambiguous tables.
 
     The column of labels has a usual name for labels, or else contains only words for targets and non-targets. Numbers
     such as 0 and 1 are such words only if no other column has exactly two words or digits. The column of scores has a
-    usual name for scores, or else is the only column of numbers. If ``has_label`` is False, labels are not looked for;
-    if it is None, they may be missing.
+    usual name for scores, or else is the only column of numbers.
     """
-    groups = {name: column_named(table, name, "--by") for name in options.by}
-    for name, option in ((options.cluster, "--cluster"), (options.unit, "--unit")):
-        groups |= {} if name is None else {name: column_named(table, name, option)}
-    columns = Facts(table, options, None, [*groups.values()])
+    table.check_options(options, "by", "cluster", "unit", *["label_column"] * has_label)
+    table.check_columns(options.score_columns, "--score-column")
+    columns = Facts(table, options)
     if len(options.score_columns) > 1:
         raise columns.error(f"one column has the scores, not {len(options.score_columns)}: --score-column")
-    given = [column_named(table, name, "--score-column") for name in options.score_columns]
-    scores = (given or _possible_scores(columns)) if has_score else [""]
-    if has_label is False:
-        labels = [""]
-    elif options.label_column is None:
-        labels = _possible_labels(columns, has_score=has_score)
-    else:
-        labels = [column_named(table, options.label_column, "--label-column")]
+    scores = labels = [""]
+    if has_score:
+        scores = [*options.score_columns] or _possible_scores(columns)
+    if has_label:
+        given = options.label_column
+        labels = _possible_labels(columns, has_score=has_score) if given is None else [given]
     # Five of each are enough to decide, and for a message: products of all columns may be too many.
     pairs = [pair for pair in product(scores[:5], labels[:5]) if pair[0] != pair[1]]
-    if has_label is None and not pairs:
-        pairs = [(score, "") for score in scores]
     if not pairs:
         raise columns.error(_no_reading(columns, is_score=has_score and not scores))
-    if len(pairs) > 1 and (has_label or len({score for score, _ in pairs}) > 1):
-        said = [
-            (f"scores {names_shown(score)}" * bool(score), f"labels {names_shown(label)}" * bool(label))
-            for score, label in pairs[:4]
-        ]
-        ways = [" and ".join(filter(None, words)) for words in said]
-        steps = " and ".join(["--score-column"] * has_score + ["--label-column"] * bool(has_label))
-        raise columns.error(f"can be read as {', or as '.join(ways)}: choose with {steps}")
-    return TrialRoles(*pairs[0], [name for name in table.names if name not in pairs[0]], groups)
-
-
-def column_named(table: FileTable, name: str, option: str = "") -> str:
-    """Return the column ``name``, which may be a number from 1 if there is no header; refuse a missing column."""
-    if not table.has_names and f"column {name}" in table.names:
-        return f"column {name}"
-    table.check_columns([name], option)
-    return name
+    if len(pairs) > 1:
+        of_scores = [f"scores {names_shown(score)}" if score else "" for score, _ in pairs]
+        of_labels = [f"labels {names_shown(label)}" if label else "" for _, label in pairs]
+        ways = [" and ".join(filter(None, words)) for words in zip(of_scores, of_labels, strict=True)]
+        steps = " and ".join(["--score-column"] * has_score + ["--label-column"] * has_label)
+        raise columns.error(f"can be read as {', or as '.join(ways[:4])}: choose with {steps}")
+    return TrialRoles(*pairs[0], [name for name in table.names if name not in pairs[0]])
 
 
 def _is_label(texts: Collection[str]) -> bool:
@@ -87,7 +68,7 @@ def _possible_labels(columns: Facts, *, has_score: bool) -> list[str]:
         if _is_label(texts) if target is None else label_text(target) in texts:
             known.add(name)
         are_words = all(text.isalpha() or (len(text) == 1 and text.isdecimal()) for text in texts)
-        if are_words and len(texts) == 2 < len(columns.values[name]):
+        if are_words and len(texts) == 2 < len(columns.columns[name].values):
             likely.add(name)
     likely |= known
     named = named_as(columns.free, LABELS)
@@ -103,22 +84,13 @@ def _possible_labels(columns: Facts, *, has_score: bool) -> list[str]:
 def _possible_scores(columns: Facts) -> list[str]:
     """Return the columns that may have the scores: named so, or else of numbers."""
     numbers = columns.by_kind(columns.free, "whole", "number")
-    numeric, fractions = {*numbers}, {*columns.by_kind(numbers, "number")}
     if not columns.table.has_names:
-        scores = [name for name in numbers if name in fractions or not _counts_or_labels(columns, name)]
-        return scores if fractions else numbers
+        return columns.by_kind(numbers, "number") or numbers
     other = LABELS | IDS | DECISIONS
-    named = [name for name in named_as(columns.free, POSITIVE) if plain(name) not in DECISIONS or name in numeric]
+    named = [name for name in named_as(columns.free, POSITIVE) if plain(name) not in DECISIONS or name in numbers]
     named = [name for name in named if plain(name) not in DECISIONS or not _is_label(columns.texts(name))]
     unnamed = [name for name in numbers if plain(name) in POSITIVE or plain(name) not in other]
-    return [name for name in named if name in numeric] or named or unnamed
-
-
-def _counts_or_labels(columns: Facts, name: str) -> bool:
-    """Return whether whole numbers seem to be ids, which all differ, or labels."""
-    texts = columns.texts(name)
-    are_ids = len(texts) == len(columns.values[name]) and not any("-" in text for text in texts)
-    return are_ids or _is_label(texts)
+    return [name for name in named if name in numbers] or named or unnamed
 
 
 def _no_reading(columns: Facts, *, is_score: bool) -> str:
@@ -127,7 +99,10 @@ def _no_reading(columns: Facts, *, is_score: bool) -> str:
     has = columns.table.it_has()
     if is_score:
         return f"has no column of scores by name or content: name it with --score-column; {has}"
-    both = [(name, list(dict.fromkeys(columns.values[name]))) for name in columns.by_kind(columns.free, "text")[::-1]]
+    both = [
+        (name, list(dict.fromkeys(columns.columns[name].values)))
+        for name in columns.by_kind(columns.free, "text")[::-1]
+    ]
     name, words = next((each for each in both if len(each[1]) == 2), ("", []))
     ways = choices("--target-label", words)
     example = f" ({names_shown(name)} has {listed(words)}: {ways})" if words else ""
@@ -135,17 +110,18 @@ def _no_reading(columns: Facts, *, is_score: bool) -> str:
     return f"has no column of labels by name or content: {known}{example}; {has}"
 
 
-def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool) -> list[tuple[str, ...]]:
+def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_matched: bool = False) -> list[Ids]:
     """Return sets of columns, the most likely first: the texts of a set, joined, may be the names of the trials."""
     given = [] if options.id_column is None else options.id_column.split(",")
     if given and (set(given) <= set(table.names) or not is_matched):
-        return [tuple(column_named(table, name.strip(), "--id-column") for name in given)]
-    known: list[tuple[str, ...]] = [names for names in (("trial",), PAIR) if set(names) <= set(roles.others)]
-    usual: list[tuple[str, ...]] = [(name,) for name in named_as(roles.others, IDS)]
+        table.check_columns(given, "--id-column")
+        return [tuple(given)]
+    known: list[Ids] = [names for names in (("trial",), PAIR) if set(names) <= set(roles.others)]
+    usual: list[Ids] = [(name,) for name in named_as(roles.others, IDS)]
     known = known or (usual if len(usual) == 1 or is_matched else [])
     if table.has_names and (known or not is_matched):
         return known
-    singles: list[tuple[str, ...]] = [(name,) for name in roles.others[:MAX_SINGLES]]
+    singles: list[Ids] = [(name,) for name in roles.others[:MAX_SINGLES]]
     pairs = list(combinations(roles.others[:MAX_PAIRED], 2))
     return [*pairs, *singles] if is_matched else [*singles[:1], *pairs] if len(pairs) == 1 else singles
 

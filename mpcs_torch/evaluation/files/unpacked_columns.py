@@ -1,9 +1,8 @@
-"""Read columns of parquet and arrow files, and count what they take in memory before, or while, they are unpacked.
+"""Read columns of parquet files, and count what they take in memory before, or while, they are unpacked.
 
 In a few bytes, such files can store a billion equal values, or a long text that a million rows refer to.
 """
 
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -15,15 +14,12 @@ from numpy.typing import NDArray
 from mpcs_torch.io.untrusted_files import FREE_BYTES, MAX_COLUMNS, VALUE_BYTES, FileRuleError, Unpacked
 
 if TYPE_CHECKING:
-    from pyarrow import Array, RecordBatch, Schema, Table, ipc, parquet
+    from pyarrow import Array, RecordBatch, Schema, Table, parquet
 
 BATCH_ROWS = 2**16
 """The maximum number of rows of a parquet file that are unpacked before their texts are counted."""
 SHORT_TYPES = ("INT32", "FLOAT", "BYTE_ARRAY")
 """The types of values of parquet files that take at least 4 bytes, not `VALUE_BYTES`; for a text, it is the offset."""
-HEADER, DATA_OF_DICTIONARY, BUFFERS, COMPRESSION = 2, 1, 2, 3
-"""The numbers of fields in messages of arrow files: ``Message.header``, ``DictionaryBatch.data``,
-``RecordBatch.buffers`` and ``RecordBatch.compression``."""
 
 
 def counted_table(path: Path, schema: "Schema", batches: Iterable["RecordBatch"], rows: int | None) -> "Table":
@@ -81,7 +77,7 @@ def _is_in(path: str, names: set[str]) -> bool:
 
 
 def decoded_bytes(array: "Array") -> int:
-    """Return the bytes of memory that ``array`` takes once dictionaries and views are replaced by their values."""
+    """Return the bytes of memory that ``array`` takes once dictionaries are replaced by their values."""
     from pyarrow import ExtensionArray, types
 
     array = array.storage if isinstance(array, ExtensionArray) else array
@@ -115,9 +111,6 @@ def _text_sizes(array: "Array") -> NDArray[Any] | None:
     from pyarrow import compute, types
 
     kind = array.type
-    if types.is_string_view(kind) or types.is_binary_view(kind):  # a view has 16 bytes, and begins with the length
-        views = np.frombuffer(array.buffers()[1], np.int32).reshape(-1, 4)
-        return views[array.offset : array.offset + len(array), 0]
     if types.is_string(kind) or types.is_binary(kind) or types.is_large_string(kind) or types.is_large_binary(kind):
         return np.from_dlpack(compute.binary_length(array).fill_null(0))
     return None
@@ -134,37 +127,3 @@ def _longest_text(encoded: "parquet.ParquetFile", group: int, leaf: str) -> int:
         remaining += _inner(remaining.pop())
     sizes = _text_sizes(remaining[-1].dictionary) if remaining else None
     return 0 if sizes is None else int(sizes.max(initial=0))
-
-
-def message_bytes(message: "ipc.Message") -> int:
-    """Return the bytes that the columns in a message of an arrow file unpack to, as declared before each of them.
-
-    A message is a flatbuffer: a table begins with the distance to the list of the places of its fields.
-    """
-    if message.type not in ("record batch", "dictionary"):
-        return 0
-    content, body = memoryview(message.metadata), memoryview(message.body)
-
-    def field(table: int, number: int) -> int | None:
-        places = table - struct.unpack_from("<i", content, table)[0]
-        place = 4 + 2 * number
-        is_known = place < struct.unpack_from("<H", content, places)[0]
-        distance = struct.unpack_from("<H", content, places + place)[0] if is_known else 0
-        return table + distance if distance else None
-
-    def inner(table: int, number: int) -> int:
-        place = field(table, number)
-        if place is None:
-            raise FileRuleError("is damaged: a message has no content")
-        return place + int(struct.unpack_from("<I", content, place)[0])
-
-    batch = inner(struct.unpack_from("<I", content)[0], HEADER)
-    if message.type == "dictionary":
-        batch = inner(batch, DATA_OF_DICTIONARY)
-    vector = inner(batch, BUFFERS)
-    count = struct.unpack_from("<I", content, vector)[0]
-    total = 0
-    for place, size in np.frombuffer(content, "<i8", 2 * count, vector + 4).reshape(-1, 2).tolist():
-        if field(batch, COMPRESSION) is not None and size >= 8:
-            total += max(0, struct.unpack_from("<q", body, place)[0])  # -1 if this buffer is not compressed
-    return total

@@ -53,7 +53,7 @@ MISSING = _words("na nan n/a null none nil - . #n/a <na> ? 1:?")
 """Words that mean a missing value, unless a class has this name."""
 CLASS_NAMES = _words("classes classnames labelnames labelsnames targetnames names")
 """The usual names of an array of class names."""
-TRUTH = _words("target true truth label gt gold votes vote annotators annotator ytrue groundtruth soft")
+TRUTH = _words("y target true truth label gt gold votes vote annotators annotator ytrue groundtruth soft")
 """The usual prefixes of columns of soft labels: for each class, a degree of truth or a number of votes."""
 POSITIVE_CLASS = _words("1 +1 positive pos yes y true t target")
 NEGATIVE_CLASS = _words("0 -1 negative neg no n false f nontarget non-target")

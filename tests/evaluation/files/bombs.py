@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow
 import torch
 from numpy.lib import format as npy
-from pyarrow import feather, ipc, parquet
+from pyarrow import parquet
 
 from mpcs_torch.errors import MpcsError
 from mpcs_torch.evaluation.files.formats import open_table
@@ -86,42 +86,6 @@ def repeated(path: Path, unpacked: int, *, column: Any, **options: Any) -> None:
     with parquet.ParquetWriter(path, table.schema, **options) as writer:
         for _ in range(1 + unpacked // table.nbytes):
             writer.write_table(table)
-
-
-def arrow(path: Path, table: pyarrow.Table, *, new: Callable[..., Any] = ipc.new_file, **options: Any) -> None:
-    with pyarrow.OSFile(str(path), "wb") as file, new(file, table.schema, **options) as writer:
-        writer.write_table(table)
-
-
-def packed_zeros(path: Path, unpacked: int, *, new: Callable[..., Any], compression: str) -> None:
-    zeros = pyarrow.array(np.zeros(min(unpacked, 2**27) // 8))
-    table = pyarrow.concat_tables([pyarrow.table({"a": zeros, "b": zeros})] * (1 + unpacked // 2**27))
-    arrow(path, table, new=new, options=ipc.IpcWriteOptions(compression=compression))
-
-
-def packed_feather(path: Path, unpacked: int) -> None:
-    zeros = np.zeros(unpacked // 16)
-    feather.write_feather(pyarrow.table({"a": zeros, "b": zeros}), str(path))
-
-
-def long_text(path: Path, unpacked: int) -> None:
-    """Write a dictionary with one text that all rows refer to."""
-    texts = pyarrow.DictionaryArray.from_arrays(np.zeros(unpacked // PART, np.int8), ["x" * PART])
-    arrow(path, pyarrow.table({"a": texts, "b": texts}))
-
-
-def long_view(path: Path, unpacked: int) -> None:
-    """Write views of one text."""
-    text = pyarrow.array(["x" * PART]).cast(pyarrow.string_view())
-    view = text.buffers()[1].to_pybytes() * (unpacked // PART)
-    buffers = [None, pyarrow.py_buffer(view), *text.buffers()[2:]]
-    column = pyarrow.Array.from_buffers(pyarrow.string_view(), unpacked // PART, buffers)
-    arrow(path, pyarrow.table({"a": column, "b": column}))
-
-
-def no_values(path: Path, unpacked: int) -> None:
-    """Write columns of nulls, which take no bytes."""
-    arrow(path, pyarrow.table({"a": pyarrow.nulls(unpacked // 8), "b": pyarrow.nulls(unpacked // 8)}))
 
 
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
@@ -259,12 +223,6 @@ BOMBS: Mapping[str, Write] = {
         column_encoding={"a": "DELTA_BYTE_ARRAY", "b": "DELTA_BYTE_ARRAY"},
     ),
     "records.parquet": partial(repeated, column=pyarrow.array([{"text": TEXT}] * 1000)),
-    "zstd.arrow": partial(packed_zeros, new=ipc.new_file, compression="zstd"),
-    "stream.arrow": partial(packed_zeros, new=ipc.new_stream, compression="lz4"),
-    "dictionary.arrow": long_text,
-    "views.arrow": long_view,
-    "nulls.arrow": no_values,
-    "p.feather": packed_feather,
     "packed.xlsx": packed_sheet,
     "wide.xlsx": wide_rows,
     "shared.xlsx": shared_text,

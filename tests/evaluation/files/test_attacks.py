@@ -158,7 +158,7 @@ def test_a_file_is_read_as_it_is_meant(name: str, tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
-    "labels in another form": ("y_true,y_pred\nTrue,1\nFalse,0\n", "disjoint", {}, []),
+    "labels in another form": ("y_true,y_pred\nTrue,1\nFalse,0\n", "disjoint", {}, [1.0]),
     "labels that differ in case": ("label,pred\nCat,cat\ncat,cat\nDog,Dog\n", "cases", {}, [0.667]),
     "a code beside two classes": ("id,label,prob\n1,1,.2\n2,2,.8\n3,9,.5\n4,2,.3\n", "many_labels", {}, []),
     "one label": ("label,prob\nyes,.9\nyes,.4\n", "one_label", {}, []),
@@ -232,7 +232,11 @@ REFUSED: dict[str, tuple[str, Code, dict[str, Any], list[float]]] = {
         [1.0],
     ),
     "logits": ("label,a,b\na,3.2,-1.1\nb,-.4,2.2\n", "sums", {}, [1.0]),
-    "a text among numbers": ("target,0,1\n0,0.5,0.5\n0,x,0.5\n", "no_number", {}, []),
+    "lines in quotes": ('"label,a,b"\n"a,0.7,0.3"\n', "quoted_lines", {}, []),
+    "dictionaries in cells": ("label,scores\na,\"{'a': 0.7, 'b': 0.3}\"\n", "dictionaries", {}, []),
+    "a test set in each cell": ('y_true,y_pred\n"[0, 1, 1]","[0, 1, 0]"\n"[1, 0]","[1, 0]"\n', "many_rows", {}, []),
+    "as many rows as cells have labels": ('y_true,y_prob\n"[0, 1, 1]","[.2, .7, .9]"\n', "many_rows", {}, []),
+    "numbers beside letters": ("label,pred\n0,A\n1,B\n1,A\n", "disjoint", {}, [2 / 3]),
     "a confusion matrix": (",a,b\na,8,1\nb,2,9\n", "confusion", {}, []),
     "groups that are labels": ("target,a,b\na,.7,.3\n", "both", {"by": ["target"]}, []),
     "two models below each other": (
@@ -327,8 +331,15 @@ def test_a_file_of_labels_names_its_column(tmp_path: Path) -> None:
 def test_labels_with_ids_of_another_name_are_matched_by_their_values(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("image,cat,dog\nx,.7,.3\ny,.2,.8\n")
     assert accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nx,cat\n") == 1.0
-    with pytest.raises(PredictionsError, match=r"has the ids file, and p\.csv image: name a column of both"):
+    with pytest.raises(
+        PredictionsError, match=r"labels.csv: lacks 1 row of .*p.csv, such as 'x' in row 1 of column image"
+    ):
         accuracy(tmp_path / "p.csv", labels="file,label\ny,dog\nz,cat\n")
+    with pytest.raises(PredictionsError, match=r"has the ids file, and p\.csv image: name a column of both"):
+        accuracy(tmp_path / "p.csv", labels="file,label\na,dog\nz,cat\n")
+    (tmp_path / "p.csv").write_text("id,image,cat,dog\n0,x,.7,.3\n1,y,.2,.8\n")
+    with pytest.raises(PredictionsError, match=r"has the ids index, file, and p\.csv id, image"):  # orders differ
+        accuracy(tmp_path / "p.csv", labels="index,file,label\n0,y,dog\n1,x,cat\n")
 
 
 def test_labels_are_not_scored_against_themselves(tmp_path: Path) -> None:

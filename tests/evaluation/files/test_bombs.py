@@ -11,13 +11,13 @@ import numpy as np
 import pyarrow
 import pytest
 import torch
-from pyarrow import feather, parquet
+from pyarrow import parquet
 
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.io import untrusted_files
 from mpcs_torch.io.untrusted_files import FREE_BYTES, MAX_EXPANSION, VARIABLE, FileRuleError, max_unpacked
-from tests.evaluation.files.bombs import BOMBS, arrow, refusal
+from tests.evaluation.files.bombs import BOMBS, refusal
 
 OTHER_RULES = {
     "p.csv.xz": "is a binary file of no known format",
@@ -63,7 +63,6 @@ def test_files_that_are_not_packed_may_have_any_size(tmp_path: Path, monkeypatch
     np.savez(tmp_path / "p.npz", preds=scores, target=labels)
     np.save(tmp_path / "p.npy", scores)
     torch.save({"preds": torch.from_numpy(scores), "target": torch.from_numpy(labels)}, tmp_path / "p.pt")
-    feather.write_feather(columns, str(tmp_path / "p.arrow"), compression="uncompressed")
     parquet.write_table(columns, tmp_path / "p.parquet", compression="none", use_dictionary=False)
     (tmp_path / "p.csv").write_text("a,b,label\n" + "0.5,0.5,1\n" * 1000)
     monkeypatch.setenv(VARIABLE, "1000")
@@ -115,13 +114,6 @@ def test_long_texts_of_a_parquet_file_are_read_in_small_batches(
         monkeypatch.setattr("mpcs_torch.evaluation.files.unpacked_columns.FREE_BYTES", 2000)
         read = open_table(tmp_path / "p.parquet").read(["name"])
         assert read.columns["name"].to_pylist() == texts
-
-
-def test_a_column_whose_type_repeats_values_is_refused(tmp_path: Path) -> None:
-    values = pyarrow.RunEndEncodedArray.from_arrays([10**9], ["a"])
-    arrow(tmp_path / "p.arrow", pyarrow.table({"a": values}))
-    with pytest.raises(PredictionsError, match="must not have columns of the type run_end_encoded"):
-        open_table(tmp_path / "p.arrow").read(["a"])
 
 
 def test_names_of_columns_have_a_limit(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow
 import pytest
 import torch
-from pyarrow import ipc, parquet
+from pyarrow import parquet
 
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
@@ -52,14 +52,6 @@ def written(write: Callable[[Any], object]) -> bytes:
     buffer = io.BytesIO()
     write(buffer)
     return buffer.getvalue()
-
-
-def arrow(stream: bool) -> bytes:
-    def write(file: Any) -> None:
-        with (ipc.new_stream if stream else ipc.new_file)(file, TABLE.schema) as writer:
-            writer.write_table(TABLE, 3)
-
-    return written(write)
 
 
 def as_xlsx() -> bytes:
@@ -107,8 +99,6 @@ NAMED: dict[str, Callable[[], bytes]] = {
     "p.xlsx": as_xlsx,
     "p.parquet": lambda: written(lambda file: parquet.write_table(TABLE, file, row_group_size=3)),
     "coded.parquet": lambda: written(lambda file: parquet.write_table(CODED, file)),
-    "p.arrow": lambda: arrow(False),
-    "p.arrows": lambda: arrow(True),
     "no suffix": PLAIN.encode,
 }
 NUMBERED: dict[str, Callable[[], bytes]] = {

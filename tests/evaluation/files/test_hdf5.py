@@ -63,7 +63,7 @@ def test_an_ndx_is_read_as_trials_without_labels() -> None:
         assert columns["enrollment"].to_pylist() == ["ann", "ann", "bob", "bob", "bob"]
         assert columns["test"].to_pylist() == ["x", "y", "x", "y", "z"]
         assert columns["label"].to_pylist() == ["target"] * 5
-    message = "sidekit-ndx.h5: must contain target and non-target trials, but contains no non-target trial"
+    message = "sidekit-scores.h5: must contain target and non-target trials, but contains no non-target trial"
     refused(message, DATA / "sidekit-scores.h5", DATA / "sidekit-ndx.h5")
 
 
@@ -85,7 +85,7 @@ def test_text_and_hdf5_go_together(tmp_path: Path) -> None:
 def test_scores_of_other_pairs_are_ignored_and_counted(tmp_path: Path) -> None:
     found = read(write(tmp_path / "s.h5"), write(tmp_path / "k.h5"))
     assert found.trials.scores.tolist() == [0, 1, 3, 4, 5]
-    assert "1 scores of other pairs ignored" in found.read
+    assert "1 rows without a label or a score left out" in found.read
 
 
 def test_trials_without_a_score_are_named(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def test_texts_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "p.parquet")
     refused("p.parquet: cannot be read: Invalid UTF8 sequence", tmp_path / "p.parquet")
     feather.write_feather(table, str(tmp_path / "p.arrow"))
-    refused("Invalid UTF8 sequence", tmp_path / "p.arrow")
+    refused("is an arrow file, which is not read: write it as parquet", tmp_path / "p.arrow")
 
 
 def test_tensors_that_repeat_one_value_are_refused(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_column_of_trials_without_a_name_is_a_column(tmp_path: Path) -> None:
     from pyarrow import parquet
 
     parquet.write_table(pyarrow.table({"": ["a", "b"], "label": [1, 0], "score": [1.0, 2.0]}), tmp_path / "t.parquet")
-    read = read_trials(tmp_path / "t.parquet", ReadOptions(), lambda _: None, all_columns=True)
+    read = read_trials(tmp_path / "t.parquet", ReadOptions(by=[""]), lambda _: None)
     assert read.groups[""].names == ["a", "b"]
 
 

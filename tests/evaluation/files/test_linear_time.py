@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow
 import pytest
 import torch
-from pyarrow import feather, parquet
+from pyarrow import parquet
 
 from mpcs_torch.concern import load_concern
 from mpcs_torch.errors import MpcsError
@@ -184,7 +184,6 @@ READERS: Mapping[str, Growing] = {
     ),
     "empty lines": Growing(trials, text(lambda n: "u v 0.3 target\n" + " \t\n" * n + "x y 0.5 other\n", "t"), 10**6),
     "columns of trials": Growing(trials, text(wide_trials, "t"), 4000),
-    "all columns of trials": Growing(partial(trials, all_columns=True), text(wide_trials, "t"), 2000),
     "two files of trials": Growing(partial(trials, named=True), kaldi, 20_000),
     "lines of JSON": Growing(table, text(lambda n: f"{RECORD}\n" * n, "p.jsonl"), 20_000),
     "records of JSON": Growing(table, text(lambda n: f"[{','.join([RECORD] * n)}]", "p.json"), 20_000),
@@ -213,9 +212,6 @@ READERS: Mapping[str, Growing] = {
         table, lambda folder, n: parquet.write_table(columns(n), folder / "p", row_group_size=10), 10_000
     ),
     "columns of parquet": Growing(table, lambda folder, n: parquet.write_table(wide(n), folder / "p"), 2000),
-    "batches of arrow": Growing(
-        table, lambda folder, n: feather.write_feather(columns(n), str(folder / "p"), chunksize=10), 20_000
-    ),
     "rows of xlsx": Growing(table, xlsx, 2000),
     "columns of xlsx": Growing(table, lambda folder, n: xlsx(folder, 20, n), 500),
     "rows of HDF5": Growing(table, hdf5, 10_000),
@@ -280,7 +276,7 @@ def test_a_run_of_blanks_within_a_line_is_read_like_one_blank(tmp_path: Path) ->
     line = f"x{' ' * 400_000}y 0.5 nontarget \t\r\n"
     (tmp_path / "t").write_text("u v 0.3 target\n" * 5 + line + " \t \n\t w z\t0.25  nontarget", newline="")
     started = time.process_time()
-    read = read_trials(tmp_path / "t", ReadOptions(), lambda rows: None, all_columns=True)
+    read = read_trials(tmp_path / "t", ReadOptions(by=["column 1", "column 2"]), lambda rows: None)
     assert time.process_time() - started < 10
     assert read.trials.scores.tolist() == [0.3] * 5 + [0.5, 0.25]
     assert [group.names for group in read.groups.values()] == [["u", "x", "w"], ["v", "y", "z"]]

@@ -119,7 +119,7 @@ def test_soft_labels_can_be_of_one_class(tmp_path: Path, write: Write) -> None:
     probs, target = soft_batch(30, seed=2)
     files = write(tmp_path, probs[:, :1], target[:, :1])
     assert scored(files)["soft_f1_micro"] == pytest.approx(SoftF1(1)(probs[:, 0], target[:, 0]).item())
-    with pytest.raises(PredictionsError, match="must have at least 2 classes for logits: the softmax of a single one"):
+    with pytest.raises(PredictionsError, match="must have scores of 2 to 10000000 classes, but has 1: 0"):
         scored(files, from_logits=True)
 
 
@@ -212,7 +212,7 @@ HEADER = "target,0,1\n"
     [
         (f"{HEADER}0,0.5,0.5\n1,0.4", "p.csv, row 2, column 1: is missing: the row has 2 of 3 values"),
         (f"{HEADER}0,0.5,0.5,0.1\n", "p.csv, row 1, column 4: has no name: the row has 4 values"),
-        (f"{HEADER}0,0.5,0.5\n0,x,0.5\n", "p.csv: '0' has numbers, but in row 2 'x'"),
+        (f"{HEADER}0,0.5,0.5\n0,x,0.5\n", "p.csv, row 2, column 0: must be a number, but is 'x'"),
         (f"{HEADER}0,1,0\n1,,0.5\n", "p.csv, row 2, column 0: must be probabilities"),
         (
             f"{HEADER}0,nan,0.5\n",

@@ -17,8 +17,8 @@ SCORES = (0.5, -1.5, 2e-3, 1.25)
 LABELS = (True, False, False, True)
 
 
-def read(path: Path, *, named: bool = False, both_kinds: bool = True, **options: Any) -> TrialTable:
-    return read_trials(path, ReadOptions(**options), lambda rows: None, named=named, both_kinds=both_kinds)
+def read(path: Path, *, named: bool = False, **options: Any) -> TrialTable:
+    return read_trials(path, ReadOptions(**options), lambda rows: None, named=named)
 
 
 def written(path: Path, text: str) -> Path:
@@ -124,7 +124,7 @@ def test_all_formats_give_the_same_trials(tmp_path: Path) -> None:
 def test_labels_apart_are_matched_by_name(scores: str, trials: str, how: str, tmp_path: Path) -> None:
     found = read(written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials))
     check(found)
-    assert f"names {how}" in found.read if how else "labels of t.txt" in found.read
+    assert f"names {how}" in found.read if how else "of t.txt by" in found.read
 
 
 def test_names_may_be_given_by_an_option(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_names_may_be_given_by_an_option(tmp_path: Path) -> None:
         ("0.1 cat\n0.7 dog\n0.3 cow\n", {"target_label": "dog"}, [0.1, 0.7, 0.3], [False, True, False]),
         ("0.1 1\n0.7 0\n", {"target_label": "0"}, [0.1, 0.7], [False, True]),
         ("d,label\n0.1,1\n0.7,0\n", {"lower_is_target": True}, [-0.1, -0.7], [True, False]),
-        ("1 0\n0 1\n", {"score_columns": ("2",)}, [0, 1], [True, False]),
+        ("1 0\n0 1\n", {"score_columns": ("column 2",)}, [0, 1], [True, False]),
         ("1 0\n0 1\n", {"label_column": "column 2"}, [1, 0], [False, True]),
         ("a,b,c\n0.1,0.7,1\n0.2,0.8,0\n", {"score_columns": ("b",)}, [0.7, 0.8], [True, False]),
         ("score,a,label\n0.1,0,1\n0.2,1,0\n", {"label_column": "a"}, [0.1, 0.2], [False, True]),
@@ -176,7 +176,10 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
     assert found["site"].codes.tolist() == [0, 1, 0]
     with pytest.raises(PredictionsError, match="row 2, column site: must have a name, but is missing"):
         read(written(tmp_path / "c.csv", "score,label,site\n1,1,n\n0,0,\n"), cluster="site")
-    assert read(written(tmp_path / "s.txt", "a 1 0.5\nb 0 0.7\n"), by=("1",)).groups["1"].names == ["a", "b"]
+    assert read(written(tmp_path / "s.txt", "a 1 0.5\nb 0 0.7\n"), by=("column 1",)).groups["column 1"].names == [
+        "a",
+        "b",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +235,11 @@ def test_groups_may_be_missing_and_clusters_may_not(tmp_path: Path) -> None:
         ("a,b,label\n0.1,0.7,1\n0.2,0.8,0\n", {}, 'scores "a" and labels "label", or as scores "b" and labels "label"'),
         ("score,label\n1,1\n0,0\n", {"by": ("site",)}, "has no column 'site' of --by; it has score, label"),
         ("score,label\n1,1\n0,0\n", {"label_column": "y"}, "has no column 'y' of --label-column; it has score, label"),
-        ("score,label\n1,1\n0,0\n", {"score_columns": ("a", "b")}, "one column has the scores, not 2: --score-column"),
+        (
+            "score,a,label\n1,1,1\n0,0,0\n",
+            {"score_columns": ("a", "score")},
+            "one column has the scores, not 2: --score-column",
+        ),
         ("score,label,trial\n1,1,a\n0,0,\n", {"named": True}, "row 2, column trial: must name the row, but is missing"),
         (
             "score,label,trial\n1,1,a\n0,0,a\n",
@@ -251,7 +258,7 @@ def test_errors_name_the_place_and_the_next_step(
 @pytest.mark.parametrize(
     ("scores", "trials", "message"),
     [
-        ("a x 1\nc x 2\nb x 3\n", "a x target\nb x nontarget\n", "s.txt, row 2: 'c x' is not in "),
+        ("a x 1\nc x 2\nb x 3\n", "a x target\nb x nontarget\n", "t.txt: lacks 1 row of "),
         (
             "a x 1\na x 2\n",
             "a x target\nb x nontarget\n",
@@ -264,13 +271,13 @@ def test_errors_name_the_place_and_the_next_step(
             "a x yes\nb x maybe\n",
             '("column 3" has yes, maybe: choose by --target-label yes or --target-label maybe)',
         ),
-        ("a x 1.5\n", "b y 1\n", "has no trial of "),
+        ("a x 1.5\n", "b y 1\n", "t.txt: has the ids column 1, column 2, and s.txt column 1, column 2: name"),
         ("t 1.5\n", "t 1 x y z\n", "t.txt: "),
     ],
 )
 def test_labels_apart_must_match(scores: str, trials: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(PredictionsError, match=re.escape(message)):
-        read(written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials), both_kinds=True)
+        read(written(tmp_path / "s.txt", scores), labels=written(tmp_path / "t.txt", trials))
 
 
 @pytest.mark.parametrize(

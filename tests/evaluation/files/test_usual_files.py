@@ -86,6 +86,11 @@ def test_options_say_what_names_do_not(tmp_path: Path) -> None:
         ),
         ("y,prob_1,prob_2,prob_3", "3,0,0,1", 'labels "y"; scores prob_1 to prob_3 = classes 1 to 3'),
         ("y,prob_a,prob_b,age", "b,.2,.8,33", 'labels "y"; scores prob_a, prob_b = classes a, b; not used: age'),
+        (
+            "y,share,Predictioncat,Predictiondog,pred",
+            "cat,.03,.3,.7,cat",
+            'labels "y"; scores Predictioncat, Predictiondog = classes cat, dog; not used: share, pred',
+        ),
         ("y,a_score,b_score", "b,.2,.8", 'labels "y"; scores a_score, b_score = classes a, b'),
         ("y,red,green", "green,70,30", 'labels "y"; scores red, green; percentages, divided by 100'),
         ("y,p", "pos,.9\nneg,.2", 'labels "y"; probability of class pos "p"'),
@@ -96,6 +101,7 @@ def test_options_say_what_names_do_not(tmp_path: Path) -> None:
             "3,1,.7,.3",
             "degrees of truth votes_a, votes_b; scores a, b; votes, divided by their sum",
         ),
+        ("y_a,y_b,a,b", "1,0,.7,.3\n0,1,.4,.6", "degrees of truth y_a, y_b; scores a, b; one-hot, so labels"),
         ("true_a,true_b,a,b", "1,0,.7,.3", "degrees of truth true_a, true_b; scores a, b; one-hot, so labels"),
     ],
 )
