@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import torch
 import typer
 
 from mpcs_torch import ConcernSpec, load_concern, load_concern_range
@@ -22,7 +23,9 @@ from mpcs_torch.evaluation.calibration_files import SavedCalibration, load_calib
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import ReadOptions
-from mpcs_torch.evaluation.files.trials import read_trials
+from mpcs_torch.evaluation.files.trials import Trials, TrialTable, read_trials
+from mpcs_torch.evaluation.files.write import write_trials
+from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.integrations.checkpoints import CheckpointCallback, make_selector
 from mpcs_torch.io.local_paths import PathError, local_path
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule
@@ -72,6 +75,8 @@ DOORS: dict[str, Callable[[Any], object]] = {
     "open_table(path)": open_table,
     "__init__(path) of Predictions": Predictions,
     "read_trials(path)": lambda path: read_trials(path, ReadOptions(), lambda rows: None),
+    "write_trials(path)": lambda path: write_trials(path, TRIALS, here("trials.txt")),
+    "write_trials(trials)": lambda path: write_trials(here("scores.txt"), TRIALS, path),
     "save(path) of Watch": WATCH.save,
     "load(path) of Watch": lambda path: Watch.load(path, CONCERN),
     "read(path) of Watch": lambda path: WATCH.read(path, ReadOptions(), str),

@@ -14,6 +14,9 @@ import torch
 
 from mpcs_torch import ConcernSpec
 from mpcs_torch.concern import save_concern
+from mpcs_torch.evaluation.files.trials import Trials, TrialTable
+from mpcs_torch.evaluation.files.write import write_trials
+from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.io import atomic_files as files
 from mpcs_torch.learning import CheckpointSelector, DecisionRule, SelectionRule, checkpoint_files
 from mpcs_torch.monitoring.watch import Watch
@@ -74,6 +77,12 @@ def several_files(folder: Path, number: int) -> None:
     files.replace_together({folder / name: lambda file: file.write(b"%d" % number) for name in "ab"})
 
 
+def matrix(folder: Path, number: int) -> None:
+    pair = {"enrollment": Groups(["a", "b"], torch.arange(2)), "test": Groups(["x"], torch.zeros(2, dtype=torch.int64))}
+    trials = Trials(torch.tensor([0.5, number], dtype=torch.float64), torch.tensor([True, False]))
+    write_trials(folder / "scores.txt", TrialTable(trials, None, pair), folder / "key.txt")
+
+
 def watch(folder: Path, number: int) -> None:
     log = write_log(_kept_inputs()[0] / f"log{number}.csv", log_rows(20 * number))
     watched = go_on(Watch(SETTINGS, CONCERN), log)
@@ -90,6 +99,7 @@ WHOLE_FILES: Mapping[str, Write] = {
     ),
     "concern": lambda folder, number: save_concern(ConcernSpec(1 + number), folder / f"concern-{number}.yaml"),
     "result of a run": lambda folder, number: RunResult(number, "why", {}).write(folder),
+    "key and list of trials": matrix,
     "state and report of a monitor": watch,
     **{
         line: command(line)

@@ -1,4 +1,4 @@
-"""Write copies of files with changed columns, such as calibrated scores."""
+"""Write trials in several formats, and copies of files with changed columns, such as calibrated scores."""
 
 import csv
 import zipfile
@@ -19,6 +19,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.files.delimited import SPACE
 from mpcs_torch.evaluation.files.formats import check_names, open_text
 from mpcs_torch.evaluation.files.reading import PredictionsError
+from mpcs_torch.evaluation.files.row_ids import RowIds
 from mpcs_torch.evaluation.files.tables import (
     DECIMAL_COMMA,
     Column,
@@ -28,8 +29,15 @@ from mpcs_torch.evaluation.files.tables import (
     unnamed,
     without_decimals,
 )
-from mpcs_torch.io.atomic_files import replace_whole
+from mpcs_torch.evaluation.files.trial_roles import PAIR
+from mpcs_torch.evaluation.files.trials import TrialTable
+from mpcs_torch.functional.inputs.groups import Groups
+from mpcs_torch.io.atomic_files import replace_together, replace_whole
+from mpcs_torch.io.local_paths import local_path
 
+RESERVED = ("score", "label", "scores", "labels")
+TABLES = (".csv", ".parquet", ".npz")
+"""The formats that can store all columns of trials."""
 ARRAYS = (".npz", ".npy", ".pt", ".pth")
 OTHER_FORMATS = (".h5", ".hdf5", *ARRAYS, ".xlsx", ".json", ".jsonl", ".arrow", ".gz", ".bz2", ".zst")
 CLASSES = "classes"
@@ -208,3 +216,64 @@ WRITERS: Mapping[str, Callable[[BinaryIO, Columns], None]] = {
     ".pt": partial(_write_arrays, is_torch=True),
 }
 """The function that writes each format, by suffix. Files with other suffixes are text."""
+
+
+def write_trials(path: str | Path, table: TrialTable, trials: str | Path | None = None) -> list[str]:
+    """Write files that `read_trials` reads. No file is replaced until the new contents of all files are written.
+
+    Args:
+        path: The file to write. A csv, parquet or npz file has scores, labels and groups. For any other suffix, it is
+            text in Kaldi's format: each line has the names of enrollment and test, and the score.
+        table: The trials. Their groups are written as columns.
+        trials: A second file, for the labels. It is required for Kaldi's format, and refused for other formats.
+
+    Returns:
+        The names of the columns that the format cannot store.
+
+    Raises:
+        PredictionsError: If the format needs columns that are missing, or cannot store a name.
+    """
+    path = local_path(path, "path")
+    trials = None if trials is None else local_path(trials, "trials")
+    for column, group in table.groups.items():
+        if column in RESERVED:
+            raise PredictionsError(path, f"a column must not be called {quoted(column)}, as scores or labels are")
+        _check_texts(path, column, group, "must have no zero character", lambda text: "\0" not in text)
+    columns: Columns = {name: _texts(group) for name, group in table.groups.items()}
+    columns |= {"score": table.trials.scores, "label": _texts(Groups(["nontarget", "target"], table.trials.labels))}
+    if path.suffix.lower() in TABLES:
+        if trials is not None:
+            raise PredictionsError(path, "holds the labels itself: a list of trials is only for text")
+        write = WRITERS.get(path.suffix.lower(), partial(write_text, path=path))
+        replace_whole(path, lambda file: write(file, columns))
+        return []
+    if trials is None or trials.resolve() == path.resolve():
+        raise PredictionsError(path, "holds no labels: give another file for the list of trials, --out-trials FILE")
+    bad = next((each for each in (path, trials) if each.suffix.lower() in (*TABLES, *OTHER_FORMATS)), None)
+    if bad is not None:
+        raise PredictionsError(bad, "names a format that is not written: csv, parquet and npz, or text for both files")
+    if not {*PAIR} <= {*table.groups}:
+        raise PredictionsError(
+            path, f"needs the columns {quoted([*PAIR])}, but the trials have {quoted([*table.groups])}"
+        )
+    RowIds.of(ReadColumns(path, columns), PAIR).check_different()
+    for name in PAIR:
+        rule = "must have no white space and no quotes in text"
+        _check_texts(trials, name, table.groups[name], rule, lambda text: text.split() == [text] and '"' not in text)
+    labels, scores = ({name: columns[name] for name in (*PAIR, last)} for last in ("label", "score"))
+    text = partial(write_text, delimiter=SPACE, has_names=False)
+    of_labels, of_scores = partial(text, columns=labels, path=trials), partial(text, columns=scores, path=path)
+    replace_together({trials: of_labels, path: of_scores})
+    return [name for name in table.groups if name not in PAIR]
+
+
+def _texts(groups: Groups) -> Any:
+    from pyarrow import array, string
+
+    return array(groups.names, string()).take(array(groups.codes.int().numpy()))
+
+
+def _check_texts(path: Path, column: str, group: Groups, rule: str, is_kept: Callable[[str], bool]) -> None:
+    bad = next((text for text in group.names if not is_kept(text)), None)
+    if bad is not None:
+        raise PredictionsError(path, f"{rule}, but is {quoted(bad)}", column=column)
