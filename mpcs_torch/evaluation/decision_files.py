@@ -44,9 +44,13 @@ PARTLY_LABELLED = (
 )
 
 
+ONLY_BY_TRUE_CLASS = (
+    "--cost-columns must be by true class, C x C columns: what a decision costs depends on the true class, which a "
+    "rule does not know. Or give --costs-if-wrong, if columns have what deciding for each class costs if it is wrong"
+)
 PAID = (
-    "Rows have costs of their own (--cost-columns), in mean_cost and regret: a right decision costs 0, unless columns "
-    "are by true class. Costs of the concern are those of its classes alone."
+    "Rows have costs of their own (--cost-columns), in mean_cost and regret. Costs of the concern are those of its "
+    "classes alone."
 )
 UNPAID = (
     "Rows have costs of their own (--cost-columns), but their mean is not measured, because some rows are referred. "
@@ -81,7 +85,7 @@ class UnitRows(NamedTuple):
     note: str
     """A sentence on how rows were combined into units of decision; empty if they were not."""
     costs: Tensor | None
-    """The costs of each class if it is wrong, (M, C), or of decisions by true class, (M, C, C); None for no columns."""
+    """The costs of decisions by true class, (M, C, C); None if no columns have them."""
 
     @classmethod
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
@@ -90,6 +94,8 @@ class UnitRows(NamedTuple):
         target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
         groups = {name: rows.others.groups(name) for name in columns}
         costs = costs_of_rows(rows.others, predictions.reading, len(names))
+        if costs is not None and costs.ndim == 2:
+            raise PredictionsError(predictions.path, ONLY_BY_TRUE_CLASS)
         if unit is None:
             return cls(rows.scores, target, groups, torch.arange(size), "", costs)
         of_rows = rows.others.groups(unit)
@@ -202,7 +208,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
     copy_table(table, out, change, has_names=True, names=roles.usual_names())
     result = _evaluated(rule, rows, assessed.decision, predictions, out.name)
     clusters = None if cluster is None else rows.groups[cluster].of_rows()
-    estimates = estimate_decisions(assessed, rule.concern, rows.target, clusters=clusters, costs=rows.costs)
+    estimates = estimate_decisions(assessed, rule.concern, rows.target, clusters=clusters)
     return FileDecisions(len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note, estimates)
 
 

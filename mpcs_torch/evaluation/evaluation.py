@@ -30,7 +30,7 @@ from mpcs_torch.evaluation.unit_values import UnitValues
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
-from mpcs_torch.functional.inputs.groups import flat_costs, row_costs, row_frequencies, row_names, row_weights
+from mpcs_torch.functional.inputs.groups import row_costs, row_frequencies, row_names, row_weights
 from mpcs_torch.metrics.register import ENTRIES
 
 MODEL = "model"
@@ -221,10 +221,8 @@ class Evaluation:
         elif clusters is not None:
             ids = ids_of_names(row_names("clusters", clusters, number))
         if costs is not None:
-            costs = as_tensor(in_class_order("costs", costs, names), "costs")
-            if positions > 1:
-                costs = flat_costs(costs, (number, len(names), *labels.shape[1 + self.chosen.is_soft :]))
-            costs = row_costs(costs, flat_labels, len(names))
+            shape = (number, len(names), *labels.shape[1 + self.chosen.is_soft :])
+            costs = row_costs(in_class_order("costs", costs, names), flat_labels, shape)
         weights = None if weights is None else row_weights(weights, number)
         frequencies = None if frequencies is None else row_frequencies(frequencies, number)
         codes = {column: self.assign_codes(column, each) for column, each in of_rows.items()}

@@ -16,7 +16,6 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, require
 from mpcs_torch.functional.concern.decision import Choices, ranked_choices, rounding_bound
-from mpcs_torch.functional.concern.losses import log_complement
 from mpcs_torch.functional.inputs.arrays import by_class, no_concern
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
@@ -58,7 +57,7 @@ class UnfittedRuleWarning(UserWarning):
 class Assessment(NamedTuple):
     """The decisions for N samples, the classes with the minimum expected cost, and why decisions differ from these.
 
-    For logits (N, C, ...), such as those of pixels, all fields have the shape (N, ...).
+    For logits (N, C, ...), such as those of pixels, all fields but ``costs`` have the shape (N, ...).
     """
 
     decision: Tensor
@@ -72,6 +71,8 @@ class Assessment(NamedTuple):
     reason: Tensor
     """Codes, (N,), int64. 0: the decision is the best class. 1: a coarse answer or a referral costs less. 2: the logits
     are not finite. 3 + j: the risk of the best class is too high for limit j."""
+    costs: Tensor | None = None
+    """The costs of the samples, as they were passed to `DecisionRule.assess`; None if there were none."""
 
 
 CalibrationMethod = Literal[ScalingMethod, None]
@@ -218,7 +219,8 @@ class DecisionRule(nn.Module):
             require((costs is not None) == self.has_row_costs, rule, "none" if costs is None else "some")
         flat = None if costs is None else flat_costs(costs, shape).to(preds.device).float()
         assessed = self._assess(by_class(preds, classes), flat, prod(shape[2:]))
-        return Assessment(*(values.reshape(shape[:1] + shape[2:]) for values in assessed))
+        in_shape = Assessment(*(values.reshape(shape[:1] + shape[2:]) for values in assessed[:-1]))
+        return in_shape._replace(costs=costs)
 
     def _assess(self, preds: Tensor, costs: Tensor | None, positions: int) -> Assessment:
         """Return the `Assessment` of M logits (M, C); each sample has so many successive ``positions`` among them."""
@@ -254,12 +256,10 @@ class DecisionRule(nn.Module):
         with torch.autocast(preds.device.type, enabled=False):  # the guarantee must not depend on autocast precision
             # Use log-probabilities: adding a constant to the logits of a row must change nothing.
             log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(dim=1)
-            scores = log_probs + self.prior_ratio.float().log()
-            probs = scores.softmax(dim=1)
+            probs = (log_probs + self.prior_ratio.float().log()).softmax(dim=1)
             weighed = expected = probs @ self.costs.float()
             if costs is not None:
-                # 1 - p is the exponential of its logarithm, which is exact even where p rounds to 1.
-                known = (probs.unsqueeze(2) * costs).sum(1) if costs.ndim == 3 else costs * log_complement(scores).exp()
+                known = (probs.unsqueeze(2) * costs).sum(1)
                 expected = torch.cat([known, expected[:, known.shape[1] :] * self.highest_cost], dim=1)
                 highest_gain = costs.flatten(1).amin(dim=1, keepdim=True).clamp(max=0)
                 weighed = expected - highest_gain  # because ties are relative, costs must be at least 0
@@ -304,11 +304,10 @@ class DecisionRule(nn.Module):
             groups: For each column in the ``by`` of a limit: ``(N,)`` the name of the group of each sample.
             weights: ``(N,)`` weights of the samples, if only some samples of each cluster were kept: the size of the
                 cluster divided by the number of its kept samples. Default: limits hold for kept samples only.
-            costs: Costs of the samples, finite, in place of those of the concern; they must be known before the true
-                class is. ``(N, C, ...)``: of deciding for each class if it is wrong, such as an amount of money; right
-                decisions cost 0. Or by true class, ``(N, C, C, ...)``: sample, true class, decision; gains are
-                negative. Coarse answers and referrals cost what the concern says, in the same unit. Limits on costs
-                are then not possible.
+            costs: ``(N, C, C, ...)``: costs of the samples, by true class and decision, finite, in place of those of
+                the concern; gains are negative. `mpcs_torch.functional.costs_if_wrong` makes them of amounts. They must
+                be known before the true class is. Coarse answers and referrals cost what the concern says, in the same
+                unit. Limits on costs are then not possible.
 
         Raises:
             ValueError: If a shape, a dtype or a value is invalid. If a limit counts too few samples or clusters to be

@@ -61,7 +61,6 @@ def estimate_decisions(
     target: Tensor | None = None,
     *,
     clusters: Sequence[object] | Tensor | None = None,
-    costs: Tensor | None = None,
 ) -> list[Estimate]:
     r"""Estimate the rate of dangerous errors and the mean cost of decisions before labels come.
 
@@ -78,7 +77,6 @@ def estimate_decisions(
             labelled without regard to their errors. Default: there are no labels yet.
         clusters: ``(N,)`` the cluster of each sample, as in `DecisionRule.fit`. Default: samples are independent; of
             samples with several positions, each sample is a cluster.
-        costs: The costs of the samples, if and only if they were given to `DecisionRule.assess`.
 
     Returns:
         Two `Estimate`, of dangerous errors and of costs, with 95 % intervals of differences. They are for one look: a
@@ -109,8 +107,8 @@ def estimate_decisions(
     of_best = torch.stack([assessed.risk, assessed.cost]).detach().cpu().double().flatten(1)
     estimated, measured = estimated_and_measured(concern, decisions, labels, of_best)
     highest = [1.0, float(concern.costs().max())]
-    if costs is not None:
-        flat = flat_costs(costs, (number, len(concern.classes), *positions)).cpu().double()
+    if assessed.costs is not None:
+        flat = flat_costs(assessed.costs, (number, len(concern.classes), *positions)).cpu().double()
         measured[1] = paid_costs(flat, labels.clamp(min=0), decisions, measured[1]).where(labels >= 0, nan)
         highest[1] = max(highest[1], float(flat.abs().max()))
     codes = torch.arange(number) if clusters is None else group_codes("clusters", clusters, number).codes

@@ -36,7 +36,7 @@ class FitSamples(NamedTuple):
     weights: Tensor | None
     """The inverse sampling probability of each sample, float64 (M,); None if all samples of each cluster were kept."""
     costs: Tensor | None
-    """The costs of the samples: (M, C), or (M, C, C) by true class; None if they are those of the concern."""
+    """The costs of the samples by true class, (M, C, C); None if they are those of the concern."""
     positions: int
     """The number of positions of each sample."""
 
@@ -181,14 +181,13 @@ def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrate
 
 
 def check_row_costs(costs: Tensor, target: Tensor) -> None:
-    """Check that costs, (M, C) if wrong or (M, C, C) by true class, are finite, and do not tell the labels (M,)."""
+    """Check that costs by true class, (M, C, C), are finite, and do not tell the labels (M,)."""
     require(costs.isfinite().all(), "costs must be finite", costs[~costs.isfinite()][:1].tolist())
-    if costs.ndim == 2:
-        rule = "costs must be known before the true class is: of each class if it is wrong, or by true class"
-        for label, of_class in enumerate((costs == 0).unbind(1)):
-            is_true = target == label
-            is_told = is_true.any() and (~is_true).any() and bool((of_class == is_true).all())
-            require(not is_told, rule, f"0 for class {label} where it is the true class, and only there")
+    rule = "costs must be known before the true class is"
+    for label, of_class in enumerate((costs == 0).all(dim=1).unbind(1)):
+        is_true = target == label
+        is_told = is_true.any() and (~is_true).any() and bool((of_class == is_true).all())
+        require(not is_told, rule, f"0 for class {label} where it is the true class, and only there")
 
 
 def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:

@@ -314,7 +314,7 @@ def report_on(
     """Return a report on ``decisions`` (N,), int64: a class, C + a for coarse answer a, or -1 for a referral.
 
     With ``is_clustered``, error counts have no interval. ``weights`` (N,) weight the means over samples, but not the
-    error counts of classes. ``costs``, (N, C) or (N, C, C) as in `DecisionRule.fit`, replace those of the concern.
+    error counts of classes. ``costs``, (N, C, C) as in `DecisionRule.fit`, replace those of the concern.
     """
     by_decision = decision_values(concern).to(target.device)
     _, dangerous, cost, referred = by_decision[:, target, decisions]  # -1 is the last column
@@ -339,7 +339,7 @@ def report_on(
 
 
 def paid_costs(costs: Tensor, target: Tensor, decisions: Tensor, otherwise: Tensor) -> Tensor:
-    """Return what decisions (N,) cost by the ``costs`` of rows, (N, C) if wrong or (N, C, C) by true class: (N,).
+    """Return what decisions (N,) cost by the ``costs`` of rows by true class, (N, C, C): (N,).
 
     Referrals and coarse answers cost what is in ``otherwise`` (N,).
     """

@@ -115,7 +115,7 @@ def test_a_frame_has_them() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"costs": COSTS[:, :2]}, r"costs must be \(N, C\), \(300, 3\) here: .* have shape \(300, 2\)"),
+        ({"costs": COSTS[:, :2]}, r"costs must be of each decision, \(300, 3\), or by .* but got \(300, 2\)"),
         ({"costs": COSTS / 0}, "costs must each be finite, but sample 0 has inf"),
         ({"metrics": ["accuracy"]}, "has costs of rows, but no metric takes them: mean_cost and regret do"),
         ({"costs": None, "metrics": ["regret"]}, "has no costs of rows, but regret must have them"),

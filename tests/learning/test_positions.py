@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import DecisionRule, Limit
 
 SCENE = ConcernSpec(["road", "person"], dangerous=[["person", "road"]])
@@ -50,7 +51,8 @@ def test_a_fit_to_images_is_a_fit_to_pixels_in_the_clusters_of_their_images() ->
 def test_groups_weights_clusters_and_costs_are_of_images() -> None:
     logits, target = images(400, 0)
     sites, patients, weights = ["north", "south"] * 200, torch.arange(400) // 2, torch.rand(400) + 0.5
-    costs = torch.rand(400, 2, SIDE, SIDE) + 0.1
+    amounts = torch.rand(400, 2, SIDE, SIDE) + 0.1
+    costs = costs_if_wrong(amounts)
     limit = Limit(0.2, by="site")
     rule = DecisionRule(SCENE, limit)
     rule.fit(logits, target, groups={"site": sites}, clusters=patients, weights=weights, costs=costs)
@@ -60,11 +62,11 @@ def test_groups_weights_clusters_and_costs_are_of_images() -> None:
         groups={"site": np.repeat(sites, SIDE**2)},
         clusters=patients.repeat_interleave(SIDE**2),
         weights=weights.repeat_interleave(SIDE**2),
-        costs=flat(costs),
+        costs=costs_if_wrong(flat(amounts)),
     )
     assert rule.thresholds.tolist() == same.thresholds.tolist()
     assert rule.report == same.report
-    assert rule(logits, costs).flatten().tolist() == same(flat(logits), flat(costs)).tolist()
+    assert rule(logits, costs).flatten().tolist() == same(flat(logits), costs_if_wrong(flat(amounts))).tolist()
 
 
 def test_whole_images_are_referred_by_the_mean_risk_of_their_pixels(tmp_path: Any) -> None:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
+from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
 from mpcs_torch.learning.rule_estimate import estimate_lines
 
@@ -49,13 +50,13 @@ def test_values_are_means_of_the_risks_and_costs_of_decisions() -> None:
 
 def test_costs_of_rows_are_those_that_are_paid() -> None:
     logits, target = drawn(400, 0)
-    costs = 5 * torch.rand(400, 3).double()
+    amounts = 5 * torch.rand(400, 3).double()
     plain = ConcernSpec(NAMES)
-    of_rows = assessed(logits, plain, costs)
-    _, cost = estimate_decisions(of_rows, plain, target, costs=costs)
+    of_rows = assessed(logits, plain, costs_if_wrong(amounts))
+    _, cost = estimate_decisions(of_rows, plain, target)
     decided = of_rows.decision.numpy()
-    expected = (costs.numpy() * (1 - logits.softmax(1).numpy()))[np.arange(400), decided]
-    paid = np.where(decided == target.numpy(), 0, costs.numpy()[np.arange(400), decided])
+    expected = (amounts.numpy() * (1 - logits.softmax(1).numpy()))[np.arange(400), decided]
+    paid = np.where(decided == target.numpy(), 0, amounts.numpy()[np.arange(400), decided])
     assert cost.value == pytest.approx(expected.mean(), rel=1e-5)
     assert cost.difference == pytest.approx((paid - expected).mean(), abs=1e-5)
 

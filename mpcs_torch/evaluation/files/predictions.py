@@ -172,7 +172,8 @@ class Predictions:
         votes = {"votes": "; votes, divided by their sum", "one-hot": "; one-hot, so labels"}.get(self._truth, "")
         place = "" if self.table.has_names or self.roles.form == "lists" else "; the file has no names: by place"
         counted = self.reading.how_counted()
-        counted += f"; costs of deciding {self._costs_in_words()}" if self.reading.cost_columns else ""
+        wrongly = " wrongly for" if self.reading.costs_if_wrong else ""
+        counted += f"; costs of deciding{wrongly} {self._costs_in_words()}" if self.reading.cost_columns else ""
         best = "; their most probable classes" if self.decides and self.roles.form != "decisions" else ""
         roles = self.roles.in_words(has_shares=self.has_shares)
         return f"{self.path.name}{dialect}: {roles}{percent}{votes}{counted}{place}{best}{self._beside}"
