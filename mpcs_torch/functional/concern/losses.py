@@ -60,10 +60,8 @@ def _rows(penalties: Tensor | None, labels: Tensor, scores: Tensor) -> Tensor:
 
     None means equal penalties of wrong classes.
     """
-    if penalties is not None and penalties.ndim == 3:
-        return costs_by_label(penalties, labels)
     if penalties is not None:
-        return penalties.index_select(0, labels)
+        return costs_by_label(penalties, labels)
     classes = scores.shape[1]
     uniform = scores.new_full((len(labels), classes), 1 / (classes - 1))
     return uniform.scatter(1, labels.unsqueeze(1), 0.0)

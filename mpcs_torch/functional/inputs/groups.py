@@ -80,7 +80,9 @@ def row_costs(values: Any, target: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def costs_by_label(costs: Tensor, target: Tensor) -> Tensor:
-    """Return what each decision costs, (M, K), by ``costs`` (M, C, K), if the true classes are ``target`` (M,)."""
+    """Return what each decision costs, (M, K), by ``costs`` (C, K) or (M, C, K), if ``target`` (M,) are the classes."""
+    if costs.ndim == 2:
+        return costs.index_select(0, target)
     return costs.take_along_dim(target.reshape(-1, 1, 1), dim=1).squeeze(1)
 
 
