@@ -25,7 +25,7 @@ class Estimate(NamedTuple):
 
     name: str
     value: float
-    """The estimated mean over all samples: of the risks, or expected costs, of their decisions."""
+    """The estimated mean over samples: of the risks, or expected costs, of their decisions."""
     samples: int
     labelled: int = 0
     """The number of samples with a label; the others do not count in the difference."""
@@ -36,6 +36,8 @@ class Estimate(NamedTuple):
     high: float = nan
     sure: str = CONFIDENCE_TEXT
     """The confidence of the interval, as text."""
+    without: int = 0
+    """The number of further samples, of which no estimate is known, as of coarse answers; they do not count."""
 
     @property
     def is_alarm(self) -> bool:
@@ -43,7 +45,8 @@ class Estimate(NamedTuple):
         return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:
-        text = f"{self.name}: {in_digits(self.value, 4)} (of {self.samples})"
+        others = f"; no estimate of {self.without} more" if self.without else ""
+        text = f"{self.name}: {in_digits(self.value, 4)} (of {self.samples}{others})"
         if self.labelled:
             ends = f"{self.sure}: {in_digits(self.low, 3)} to {in_digits(self.high, 3)}"
             text += f"; measured minus estimated: {in_digits(self.difference, 3, '+')} ({ends}; {self.labelled} labels)"
@@ -115,7 +118,8 @@ def estimate_decisions(
     codes = codes.repeat_interleave(prod(positions))
     estimates = list[Estimate]()
     for name, limit, expected, gaps in zip((DANGEROUS, COST), highest, estimated, measured - estimated, strict=True):
-        estimate = Estimate(name, expected.nanmean().item(), int(expected.isfinite().sum()))
+        known = int(expected.isfinite().sum())
+        estimate = Estimate(name, expected.nanmean().item(), known, without=len(expected) - known)
         is_known = gaps.isfinite()
         if is_known.any():
             mean = estimate_mean(gaps[is_known], (-limit, limit), codes[is_known])
