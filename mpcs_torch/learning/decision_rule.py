@@ -291,6 +291,7 @@ class DecisionRule(nn.Module):
         groups: Mapping[str, Sequence[object] | Tensor] | None = None,
         weights: Sequence[float] | Tensor | None = None,
         costs: Tensor | None = None,
+        ignore_index: int | None = None,
     ) -> Self:
         """Fit the calibration, the correction for ``priors`` and the thresholds on samples unseen in training.
 
@@ -308,6 +309,8 @@ class DecisionRule(nn.Module):
                 the concern; gains are negative. `mpcs_torch.functional.costs_if_wrong` makes them of amounts. They must
                 be known before the true class is. Coarse answers and referrals cost what the concern says, in the same
                 unit. Limits on costs are then not possible.
+            ignore_index: The label of samples without a label, such as some pixels. They do not count; but with
+                ``refers_whole``, whole samples are referred by all positions, as new ones will be.
 
         Raises:
             ValueError: If a shape, a dtype or a value is invalid. If a limit counts too few samples or clusters to be
@@ -325,29 +328,31 @@ class DecisionRule(nn.Module):
         if preds.ndim > 2 and clusters is None:
             clusters = range(number)
         flat = None if costs is None else flat_costs(costs, preds.shape).to(preds.device).float()
-        preds, target = checked_logits(preds, target, len(self.costs), calibrates=self.calibration_method is not None)
+        calibrates = self.calibration_method is not None
+        preds, labels = checked_logits(preds, target, len(self.costs), ignore_index, calibrates=calibrates)
+        labelled = labels.counted.nonzero().squeeze(1)
+        require(len(labelled), "target must have a label other than ignore_index", ignore_index)
+        target, sample = labels.target[labelled], labelled.cpu() // positions
         if flat is not None:
             of_costs = [str(limit) for limit in self.limits if limit.errors == "cost"]
             rule = "limits must not be on costs where each sample has costs of its own, whose highest is not known"
             require(not of_costs, rule, ", ".join(of_costs))
-            check_row_costs(flat, target)
+            check_row_costs(flat[labelled], target)
         columns = {limit.by for limit in self.limits if limit.by is not None}
         by_sample = codes_by_column(groups, number)
         if not columns <= set(by_sample):
             raise ValueError(f"groups must have the columns of the limits, {quoted(sorted(columns))}, but lacks some.")
-        codes = {
-            column: Groups(each.names, each.codes.repeat_interleave(positions)) for column, each in by_sample.items()
-        }
+        codes = {column: Groups(each.names, each.codes[sample]) for column, each in by_sample.items()}
         cluster_codes = None
-        if clusters is not None:
-            cluster_codes = group_codes("clusters", clusters, number).codes.repeat_interleave(positions)
-        weights = None if weights is None else row_weights(weights, number).repeat_interleave(positions)
+        if clusters is not None:  # some clusters may have no sample with a label
+            cluster_codes = group_codes("clusters", clusters, number).codes[sample].unique(return_inverse=True)[1]
+        weights = None if weights is None else row_weights(weights, number)[sample]
         per_cluster = [str(limit) for limit in self.limits if limit.per == CLUSTER]
         is_valid = not per_cluster or clusters is not None
         require(is_valid, "clusters must be given for limits per cluster", ", ".join(per_cluster))
         before = {name: value.clone() for name, value in self.state_dict().items()}
         was_fitted, self.is_fitted = self.is_fitted, True
-        samples = FitSamples(preds, target, codes, cluster_codes, weights, flat, positions)
+        samples = FitSamples(preds, labelled, target, codes, cluster_codes, weights, flat, positions)
         try:
             self._fit(samples)
         except BaseException:
@@ -367,31 +372,31 @@ class DecisionRule(nn.Module):
         return self
 
     def _fit(self, samples: FitSamples) -> None:
-        preds, target, groups, clusters, weights, costs, positions = samples
+        preds, labelled, target, groups, clusters, weights, costs, positions = samples
         if clusters is None and weights is not None:
             clusters = torch.arange(len(target))
         calibration_rows, threshold_rows = self._split(len(target), clusters)
         is_split = len(threshold_rows) < len(target)
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
-            self.calibration.fit(preds[calibration_rows].log_softmax(dim=1), target[calibration_rows])
+            self.calibration.fit(preds[labelled[calibration_rows]].log_softmax(dim=1), target[calibration_rows])
         if self.priors is not None:
             frequencies = class_frequencies(target[calibration_rows], self.concern.classes)
             self.prior_ratio.copy_(self.priors.to(preds) / frequencies.to(preds))
         if self.limits:
             (answers, is_worth), probs, _ = self._weigh(preds, costs, positions)
             risks = [self._over_sample(self._expected(probs, losses, answers), positions) for losses in self.losses]
-            risk = torch.where(is_worth.unsqueeze(2), torch.stack(risks, dim=2), torch.inf).cpu().double()
-            candidates = FitCandidates(target.cpu(), answers.cpu(), risk, groups, clusters, weights)
+            risk = torch.where(is_worth.unsqueeze(2), torch.stack(risks, dim=2), torch.inf)[labelled].cpu().double()
+            candidates = FitCandidates(target.cpu(), answers[labelled].cpu(), risk, groups, clusters, weights)
             thresholds = choose_thresholds(self.limits, self.concern, candidates, calibration_rows, threshold_rows)
             self.thresholds.copy_(thresholds)
-        costs = None if costs is None else costs[threshold_rows]
+        judged = labelled[threshold_rows]
         report = report_on(
-            self._assess(preds[threshold_rows], costs, positions).decision,
+            self._assess(preds, costs, positions).decision[judged],
             target[threshold_rows],
             self.concern,
             is_clustered=clusters is not None,
             weights=None if weights is None else weights[threshold_rows],
-            costs=costs,
+            costs=None if costs is None else costs[judged],
         )
         if is_split or self.calibration_method is not None:
             report = report._replace(calibrated_by=len(calibration_rows))

@@ -12,6 +12,7 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import Groups
+from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from mpcs_torch.learning.limited_rate import LimitedRate, UnattainableLimitError
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit
@@ -23,18 +24,23 @@ MAX_STEPS = 500
 
 
 class FitSamples(NamedTuple):
-    """M samples to fit a rule with; those of successive positions, such as pixels, are of one sample (image)."""
+    """M samples to fit a rule with; those of successive positions, such as pixels, are of one sample (image).
+
+    All but the logits and the costs are those of the K samples with a label.
+    """
 
     preds: Tensor
     """The logits, (M, C)."""
+    labelled: Tensor
+    """The indices of the samples with a label, (K,), int64."""
     target: Tensor
-    """The true classes, (M,), int64."""
+    """The true classes, (K,), int64."""
     groups: Mapping[str, Groups]
     """The groups of the samples, by the name of the column."""
     clusters: Tensor | None
-    """The cluster of each sample, (M,), int64 codes; None if samples are independent."""
+    """The cluster of each sample, (K,), int64 codes; None if samples are independent."""
     weights: Tensor | None
-    """The inverse sampling probability of each sample, float64 (M,); None if all samples of each cluster were kept."""
+    """The inverse sampling probability of each sample, float64 (K,); None if all samples of each cluster were kept."""
     costs: Tensor | None
     """The costs of the samples by true class, (M, C, C); None if they are those of the concern."""
     positions: int
@@ -165,19 +171,21 @@ def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: boo
         raise replace(error, needed=total_units(error.needed)) from None
 
 
-def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrates: bool) -> tuple[Tensor, Tensor]:
-    """Validate logits (N, C, ...), finite if ``calibrates``, and labels (N, ...), and flatten them to (M, C) and (M,).
+def checked_logits(
+    preds: Tensor, target: Tensor, num_classes: int, ignore_index: int | None = None, *, calibrates: bool
+) -> tuple[Tensor, Labels]:
+    """Validate logits (N, C, ...), finite if ``calibrates``, and labels (N, ...); return logits (M, C), and labels.
 
     16-bit logits become float32.
     """
     require(preds.ndim >= 2, "preds must have shape (N, C) or (N, C, ...)", tuple(preds.shape))
-    samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
+    samples = flatten_samples(preds, target, num_classes, "logits", ignore_index)
     raise_first(samples.find_faults())
     if calibrates:
         raise_first([not_finite(samples.scores)])
     if not len(preds):
         raise ValueError("preds must have at least one sample, but is empty.")
-    return samples.wide(), samples.labels.target
+    return samples.wide(), samples.labels
 
 
 def check_row_costs(costs: Tensor, target: Tensor) -> None:
