@@ -97,7 +97,7 @@ def _flag(names: str, text: str) -> Any:
 
 _SCORES = "Columns of scores in the order of the classes, with commas between; prob_* is all that begin so."
 _LABELS = "File of the labels, matched by --id-column, else row by row; for detectors, a list of trials."
-_MISSING = "Rows without a label or a score: an error, or left out and counted."
+_MISSING = "Rows without a label, a score, a weight or a cost: an error, or left out and counted."
 _CLUSTER = "Rows that share a value, such as a patient, are not independent: intervals go by clusters."
 _CROSSED = "A second column, crossed with --cluster, such as readers who all read all patients."
 _COMBINE = "By the mean score of a unit; or by its worst row (of each class or a worse one, the highest probability)."

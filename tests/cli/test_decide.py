@@ -294,7 +294,10 @@ def test_rows_without_scores_are_left_out_and_stay_in_the_file(
     assert "is missing (--missing drop leaves such rows out)" in one_line(error)
     assert run("decide", "apply", rule, new, "--out", out, "--missing", "drop") == 0
     printed = capsys.readouterr().out
-    assert "1 row without a label, a score, a cluster or a unit left out: values are those of the others." in printed
+    assert (
+        "1 row without a label, score, cluster, unit, weight or cost left out: values are those of the others."
+        in printed
+    )
     assert "2 decisions, 0 of them referrals" in printed
     with out.open() as file:
         assert [(row["id"], row["decision"]) for row in csv.DictReader(file)] == [

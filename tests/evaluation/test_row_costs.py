@@ -167,6 +167,21 @@ def test_a_column_may_hold_lists_of_costs(tmp_path: Path, capsys: pytest.Capture
     assert found["metrics"]["regret"] == pytest.approx(measured().value("regret"))
 
 
+def test_a_row_without_a_cost_is_left_out_if_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    costs = COSTS.clone()
+    costs[7, 1] = torch.nan
+    path = written(tmp_path / "p.csv", A, torch.arange(300), costs)
+    options = ("score", path, "--cost-columns", "pay,ask,stop", "--metrics", "mean_cost", "--json")
+    assert run(*options) == 2
+    assert "row 8, column ask: must each be finite, but is missing (--missing drop" in capsys.readouterr().err
+    assert run(*options, "--missing", "drop") == 0
+    found = json.loads(capsys.readouterr().out)
+    kept = torch.arange(300) != 7
+    expected = evaluate(A[kept], TARGET[kept], costs=COSTS[kept], metrics=["mean_cost"])
+    assert found["metrics"]["mean_cost"] == pytest.approx(expected.value("mean_cost"))
+    assert any(note.startswith("1 row without a label") for note in found["notes"])
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
