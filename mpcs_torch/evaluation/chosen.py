@@ -1,6 +1,5 @@
 """Choose the metrics of classifiers that suit the labels and predictions."""
 
-import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,8 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
-from mpcs_torch.errors import did_you_mean, quoted
+from mpcs_torch.errors import did_you_mean, quoted, require
+from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.rows import Rows, checked_scores
 from mpcs_torch.evaluation.scores import on_screen
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
@@ -28,8 +28,6 @@ Metrics = Sequence[Any] | Mapping[str, Any]
 
 MAX_RANKED_CLASSES = 256
 """The maximum number of classes for which areas under the ROC are measured by default: all scores are kept for them."""
-AT_THRESHOLD = re.compile(r"(?P<of>.+)@(?P<threshold>0?\.\d+)")
-"""The brackets of ``net_benefit[malignant@0.1]``: a class or group of classes, and a threshold."""
 SHARES = (
     "Soft labels are the shares of annotators for each class: a row counts for each class by its share. Annotators of "
     "a row are not independent, so intervals count it as one row. Metrics of degrees of truth, such as soft_f1_macro, "
@@ -254,10 +252,11 @@ def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> boo
 def _class_entry(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None) -> MetricEntry:
     """Add to the settings of a metric what the brackets of its name say: a class or group, and perhaps a threshold."""
     known, of_class, settings = known_classes(class_names, concern), entry.of_class, dict(entry.settings)
-    with_threshold = AT_THRESHOLD.fullmatch(of_class)
-    if of_class not in known and with_threshold is not None and "threshold" in entry.accepted_settings:
-        of_class = with_threshold["of"]
-        settings["threshold"] = float(with_threshold["threshold"])
+    if of_class not in known and "@" in of_class and "threshold" in entry.accepted_settings:
+        of_class, _, text = of_class.rpartition("@")  # as in net_benefit[malignant@0.1]
+        settings["threshold"] = threshold = to_number(text) or 0.0
+        rule = f"threshold of {entry.name} must be above 0 and below 1, such as {of_class}@0.1"
+        require(0 < threshold < 1, rule, quoted(text))
     if of_class not in known:
         meant = did_you_mean(of_class, known)
         rule = f"{entry.name} must name a class, or a group of classes of a concern"
