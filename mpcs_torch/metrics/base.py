@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import reduce, wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
@@ -11,6 +12,7 @@ from torchmetrics import Metric
 from torchmetrics.utilities.distributed import gather_all_tensors
 from torchmetrics.utilities.exceptions import TorchMetricsUserError
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
 from mpcs_torch.functional.measure import Measure, fingerprint
@@ -152,6 +154,9 @@ class SumMetric(Metric):
 
         @wraps(update)
         def run(*args: Any, **kwargs: Any) -> None:
+            if "sample_weight" in kwargs:
+                is_taken = "sample_weight" in signature(update).parameters
+                require(is_taken, f"sample_weight must be left out: {type(self).__name__} takes none", "some")
             is_compiling = torch.compiler.is_compiling()
             copy = self if is_compiling else self._shallow_copy()
             with torch.no_grad():
