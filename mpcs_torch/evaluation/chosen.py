@@ -113,6 +113,8 @@ class ChosenMetrics(NamedTuple):
         if self.weighs:
             kind = "weights" if self.is_weighted else "shares of annotators"
             notes.append(f"metrics that take no {kind}, such as measured probabilities, are left out")
+        if self.refers and self.has_costs:
+            notes.append("mean_cost and regret are left out: the costs of rows have none of a referral")
         if self.refers and not _has_referral_cost(self.concern):
             notes.append("costs are left out: decisions may be referrals, for which the concern has no cost (refer)")
         elif not self.refers and has_free_errors(self.concern):
@@ -179,7 +181,7 @@ def choose_metrics(
             unfit[problem].append(entry.name)
     for (has, needs), names in unfit.items():
         raise ValueError(f"has {has}, but {', '.join(names)} {needs}")
-    if has_costs and not any(entry.takes == "costs" for entry in entries):
+    if has_costs and not (refers and chosen.is_default) and not any(entry.takes == "costs" for entry in entries):
         raise ValueError("has costs of rows, but no metric takes them: mean_cost and regret do")
     if chosen.weighs and ranges is not None:
         raise ValueError(f"has {WEIGHTS if is_weighted else ANNOTATORS}, but costs must be known, not ranges")
@@ -199,6 +201,9 @@ def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None
     cases = {
         ("one class for each row", "must have soft labels"): takes == "soft_labels" and not chosen.is_soft,
         ("no costs of rows", "must have them"): takes == "costs" and not chosen.has_costs,
+        ("referrals among its decisions", "must have a class for each row: costs of rows have none of a referral"): (
+            takes == "costs" and chosen.refers
+        ),
         ("predicted labels alone", "must have the probability of each class"): (
             chosen.is_decided and takes not in ("decisions", "costs")
         ),
@@ -225,7 +230,7 @@ def _takes_weights(entry: MetricEntry, num_classes: int) -> bool:
 
 def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
     if entry.takes == "costs":
-        return chosen.has_costs
+        return chosen.has_costs and not chosen.refers
     if not entry.is_default or _misfit(chosen, entry):
         return False
     if entry.family == "concern" and chosen.concern is None and not chosen.refers:

@@ -48,14 +48,7 @@ ONLY_BY_TRUE_CLASS = (
     "--cost-columns must be by true class, C x C columns: what a decision costs depends on the true class, which a "
     "rule does not know. Or give --costs-if-wrong, if columns have what deciding for each class costs if it is wrong"
 )
-PAID = (
-    "Rows have costs of their own (--cost-columns), in mean_cost and regret. Costs of the concern are those of its "
-    "classes alone."
-)
-UNPAID = (
-    "Rows have costs of their own (--cost-columns), but their mean is not measured, because some rows are referred. "
-    "Costs of the concern are those of its classes alone."
-)
+OF_ROWS = "Rows have costs of their own (--cost-columns): costs of the concern are those of its classes alone."
 
 
 class FileDecisions(NamedTuple):
@@ -223,18 +216,13 @@ def _evaluated(
     rule.warn_of_fitted(rows.logits[is_labelled])
     ids = torch.arange(len(target)) if cluster is None else ids_of_names(rows.groups[cluster].of_rows())[is_labelled]
     refers = bool(((decided < 0) | (decided >= len(rule.concern.classes))).any())
-    paid = None
-    if rows.costs is not None and not refers:
-        paid = costs_by_label(rows.costs[is_labelled], target)
-    has_costs = paid is not None
+    paid = None if rows.costs is None else costs_by_label(rows.costs[is_labelled], target)
     evaluation = Evaluation(
-        rule.concern.classes, concern=rule.concern, is_decided=True, refers=refers, has_costs=has_costs
+        rule.concern.classes, concern=rule.concern, is_decided=True, refers=refers, has_costs=paid is not None
     )
     evaluation.add(name, Rows(decided, target, ids, costs=paid), cluster)
     result = evaluation.result()
-    notes = [*result.notes, *([] if rule.priors is None else [OTHER_FREQUENCIES])]
-    if rows.costs is not None:
-        notes.append(UNPAID if paid is None else PAID)
+    notes = [*result.notes, *([] if rule.priors is None else [OTHER_FREQUENCIES]), *([] if paid is None else [OF_ROWS])]
     notes += [] if is_labelled.all() else [PARTLY_LABELLED.format(len(is_labelled), len(target))]
     return replace(result, notes=notes, cautions=[*result.cautions, *shared_by_rows(predictions)])
 

@@ -112,6 +112,16 @@ def test_a_frame_has_them() -> None:
     assert frame.loc[("B - A", "mean_cost"), "low"] < 0
 
 
+def test_costs_are_left_out_where_rows_are_referred() -> None:
+    found = measured(preds=REFERRED, class_names=3)
+    assert found.value("coverage") == 0
+    assert not {*NAMES} & {*found.first.values}
+    assert any("the costs of rows have none of a referral" in str(each) for each in found.warnings())
+
+
+REFERRED = torch.full((300,), -1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -119,7 +129,7 @@ def test_a_frame_has_them() -> None:
         ({"costs": COSTS / 0}, "costs must each be finite, but sample 0 has inf"),
         ({"metrics": ["accuracy"]}, "has costs of rows, but no metric takes them: mean_cost and regret do"),
         ({"costs": None, "metrics": ["regret"]}, "has no costs of rows, but regret must have them"),
-        ({"preds": torch.full((300,), -1), "class_names": 3}, "among its decisions, but mean_cost, regret must"),
+        ({"preds": REFERRED, "class_names": 3, "metrics": NAMES}, "has referrals .* but mean_cost, regret must"),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments: dict[str, Any], message: str) -> None:
