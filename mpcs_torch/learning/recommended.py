@@ -31,7 +31,7 @@ from mpcs_torch.learning.choice import (
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss
 from mpcs_torch.learning.rule_fit import check_row_costs, checked_logits, draw_calibration_units
-from mpcs_torch.learning.rule_limit import Limit, decision_values, paid_costs
+from mpcs_torch.learning.rule_limit import Limit, values_of
 from mpcs_torch.tables import Table
 
 MAX_ACCURACY_LOSS = 0.005
@@ -284,11 +284,8 @@ class _Samples(NamedTuple):
     def steps(self, decisions: Mapping[str, Tensor], concern: ConcernSpec) -> list[Step]:
         """Measure each way to decide, and compare it with the one before."""
         steps, before = list[Step](), None
-        by_decision = decision_values(concern)
         for name, decision in decisions.items():
-            values = by_decision[:, self.target, decision]
-            if self.costs is not None:
-                values[2] = paid_costs(self.costs, self.target, decision, values[2])
+            values = values_of(decision, self.target, concern, self.costs)
             changes: list[Change | None] = [None, None]
             if before is not None:
                 changes = [self._change(change) for change in (values - before)[:2]]

@@ -13,7 +13,7 @@ from mpcs_torch.functional.comparison.means import estimate_mean
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import flat_costs, group_codes
 from mpcs_torch.learning.decision_rule import Assessment
-from mpcs_torch.learning.rule_limit import decision_values, paid_costs
+from mpcs_torch.learning.rule_limit import decision_values, values_of
 from mpcs_torch.tables import in_digits
 
 ABOUT_ESTIMATES = "Estimated from the probabilities, which is right only while they are calibrated, and is no limit:"
@@ -108,12 +108,11 @@ def estimate_decisions(
     require(labels.shape == shape, f"target must have shape {shape}", tuple(labels.shape))
     labels, decisions = labels.flatten(), assessed.decision.cpu().flatten()
     of_best = torch.stack([assessed.risk, assessed.cost]).detach().cpu().double().flatten(1)
-    estimated, measured = estimated_and_measured(concern, decisions, labels, of_best)
-    highest = [1.0, float(concern.costs().max())]
+    highest, flat = [1.0, float(concern.costs().max())], None
     if assessed.costs is not None:
         flat = flat_costs(assessed.costs, (number, len(concern.classes), *positions)).cpu().double()
-        measured[1] = paid_costs(flat, labels.clamp(min=0), decisions, measured[1]).where(labels >= 0, nan)
         highest[1] = max(highest[1], float(flat.abs().max()))
+    estimated, measured = estimated_and_measured(concern, decisions, labels, of_best, flat)
     codes = torch.arange(number) if clusters is None else group_codes("clusters", clusters, number).codes
     codes = codes.repeat_interleave(prod(positions))
     estimates = list[Estimate]()
@@ -130,17 +129,17 @@ def estimate_decisions(
 
 
 def estimated_and_measured(
-    concern: ConcernSpec, decisions: Tensor, target: Tensor, of_best: Tensor
+    concern: ConcernSpec, decisions: Tensor, target: Tensor, of_best: Tensor, costs: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the estimated and the measured losses of decisions (M,), whether they are dangerous and their costs.
 
     Both have the shape (2, M), with NaN where a loss is not known: labels below 0 are missing. ``of_best`` (2, M) are
-    the risks and expected costs of the best classes. A referral is no error and has its price, if this is the same for
-    all true classes. Estimates of coarse answers, which are sets of classes, are not known.
+    the risks and expected costs of the best classes; ``costs`` are as in `values_of`. A referral is no error and has
+    its price, if this is the same for all true classes. Estimates of coarse answers, which are sets of classes, are not
+    known.
     """
-    losses = decision_values(concern)[1:3]
-    low, high = losses[:, :, -1].aminmax(dim=1)
+    low, high = decision_values(concern)[1:3, :, -1].aminmax(dim=1)
     of_referral = torch.where(low == high, low, nan).unsqueeze(1)
     estimated = of_best.where(decisions < len(concern.classes), nan)
-    measured = losses[:, target.clamp(min=0), decisions].where(target >= 0, nan)
+    measured = values_of(decisions, target.clamp(min=0), concern, costs)[1:3].where(target >= 0, nan)
     return torch.where(decisions < 0, of_referral, estimated), measured
