@@ -20,14 +20,14 @@ from mpcs_torch.evaluation.files.matched_rows import costs_of_rows
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, naming_file
 from mpcs_torch.evaluation.files.roles import named_labels
-from mpcs_torch.evaluation.files.tables import ReadColumns
+from mpcs_torch.evaluation.files.tables import Argument, ReadColumns
 from mpcs_torch.evaluation.files.words import LABELS, WRITTEN, named_as
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
-from mpcs_torch.functional.inputs.groups import Groups, costs_by_label
+from mpcs_torch.functional.inputs.groups import Groups, costs_by_label, valid_values
 from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
 from mpcs_torch.learning.rule_fit import check_row_costs
@@ -89,6 +89,11 @@ class UnitRows(NamedTuple):
         costs = costs_of_rows(rows.others, predictions.reading, len(names))
         if costs is not None and costs.ndim == 2:
             raise PredictionsError(predictions.path, ONLY_BY_TRUE_CLASS)
+        if costs is not None:
+            is_labelled = target != NO_LABEL
+            of_labelled = rows.others.where(is_labelled.numpy())
+            with of_labelled.naming({"costs": Argument(predictions.reading.cost_columns)}):
+                valid_values("costs", "cost", costs[is_labelled])
         if unit is None:
             return cls(rows.scores, target, groups, torch.arange(size), "", costs)
         of_rows = rows.others.groups(unit)

@@ -246,8 +246,8 @@ class Evaluation:
         if is_left_out.any():
             rows = {name: each.at(~is_left_out.flatten().cpu()) for name, each in rows.items()}
         if is_left_out.any() and clusters is None:  # ids of samples count up to at most the number of rows
-            of_rows = next(iter(rows.values())).ids.unique(return_inverse=True)[1]
-            rows = {name: each._replace(ids=of_rows) for name, each in rows.items()}
+            ids = next(iter(rows.values())).ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+            rows = {name: each._replace(ids=ids) for name, each in rows.items()}
         return rows
 
     def _add_all(self, rows: Mapping[str, Rows], cluster: str | None, crossed: Sequence[str] = ()) -> None:

@@ -2,6 +2,7 @@
 
 import warnings
 from math import nan
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -53,7 +54,7 @@ class WorstGroup(WrapperMetric):
         require(is_directed, "metric must be a Metric whose higher_is_better is True or False", type(metric).__name__)
         if metric.dist_sync_on_step:
             raise ValueError("metric must have dist_sync_on_step=False: processes may have rows of other groups.")
-        are_whole = all(isinstance(number, int) and number >= 1 for number in (groups, min_rows))
+        are_whole = all(isinstance(number, Integral) and number >= 1 for number in (groups, min_rows))
         require(are_whole, "groups and min_rows must be whole numbers of at least 1", f"{groups!r} and {min_rows!r}")
         self.metrics: Any = nn.ModuleList(metric.clone() for _ in range(groups))
         self.counter: Any = _GroupRows(groups)

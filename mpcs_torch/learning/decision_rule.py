@@ -215,7 +215,7 @@ class DecisionRule(nn.Module):
         require(len(shape) >= 2 and shape[1] == classes, rule, shape)
         self._warn_if_unfitted()
         if self.has_row_costs or (self.limits and self.is_fitted):
-            rule = "costs must be given if they were in the fit, and only then if there are limits"
+            rule = "costs must be given if they were in the fit (--cost-columns), and only then if there are limits"
             require((costs is not None) == self.has_row_costs, rule, "none" if costs is None else "some")
         flat = None if costs is None else flat_costs(costs, shape).to(preds.device).float()
         assessed = self._assess(by_class(preds, classes), flat, prod(shape[2:]))
@@ -345,7 +345,8 @@ class DecisionRule(nn.Module):
         codes = {column: Groups(each.names, each.codes[sample]) for column, each in by_sample.items()}
         cluster_codes = None
         if clusters is not None:  # some clusters may have no sample with a label
-            cluster_codes = group_codes("clusters", clusters, number).codes[sample].unique(return_inverse=True)[1]
+            codes_of_rows = group_codes("clusters", clusters, number).codes[sample]
+            cluster_codes = codes_of_rows.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
         weights = None if weights is None else row_weights(weights, number)[sample]
         per_cluster = [str(limit) for limit in self.limits if limit.per == CLUSTER]
         is_valid = not per_cluster or clusters is not None

@@ -106,6 +106,8 @@ def estimate_decisions(
     number, *positions = shape = tuple(assessed.decision.shape)
     labels = torch.full(shape, -1) if target is None else target.cpu().long()
     require(labels.shape == shape, f"target must have shape {shape}", tuple(labels.shape))
+    highest_class, known = int(labels.max()) if labels.numel() else 0, len(concern.classes)
+    require(highest_class < known, f"target must be below {known}, and below 0 where it is not known", highest_class)
     labels, decisions = labels.flatten(), assessed.decision.cpu().flatten()
     of_best = torch.stack([assessed.risk, assessed.cost]).detach().cpu().double().flatten(1)
     highest, flat = [1.0, float(concern.costs().max())], None

@@ -11,7 +11,7 @@ from mpcs_torch.calibration.scaling import not_finite
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.groups import Groups
+from mpcs_torch.functional.inputs.groups import Groups, valid_values
 from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from mpcs_torch.learning.limited_rate import LimitedRate, UnattainableLimitError
@@ -190,7 +190,7 @@ def checked_logits(
 
 def check_row_costs(costs: Tensor, target: Tensor) -> None:
     """Check that costs by true class, (M, C, C), are finite, and do not tell the labels (M,)."""
-    require(costs.isfinite().all(), "costs must be finite", costs[~costs.isfinite()][:1].tolist())
+    valid_values("costs", "cost", costs)
     rule = "costs must be known before the true class is"
     for label, of_class in enumerate((costs == 0).all(dim=1).unbind(1)):
         is_true = target == label

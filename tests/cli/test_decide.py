@@ -404,7 +404,7 @@ def test_columns_of_costs_reach_the_rule_and_the_values(
     assert run("decide", "apply", rule, files[1], "--out", out, *named) == 2
     assert "--cost-columns must be by true class, C x C columns" in one_line(capsys.readouterr().err)
     assert run("decide", "apply", rule, files[1], "--out", out, "--json") == 2
-    assert "costs must be given if they were in the fit" in one_line(capsys.readouterr().err)
+    assert "costs must be given if they were in the fit (--cost-columns)" in one_line(capsys.readouterr().err)
     assert run("decide", "apply", rule, files[1], "--out", out, *options, "--json") == 0
     told = capsys.readouterr()
     found = json.loads(told.out)
@@ -450,6 +450,29 @@ def test_columns_of_costs_are_those_of_mpcs_score(
         assert result["intervals"]["mean_cost"] == pytest.approx(found["intervals"]["mean_cost"])
     words = "wrongly for red: red for red, " if is_if_wrong else "red, yellow, green, blue: by true class, red for red"
     assert f"costs of deciding {words}" in found["read"][0]
+
+
+def test_a_missing_cost_names_its_row_or_refers_it_without_a_label(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs = torch.ones(400, 4).double() + torch.arange(4)
+    costs[6, 2] = torch.nan
+    new = costed(tmp_path / "new.csv", 0, dict(zip("abcd", costs.T.tolist(), strict=True)))
+    rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
+    DecisionRule(load_concern(concern), calibration=None).save(rule)
+    options = ("--cost-columns", "a,b,c,d", "--costs-if-wrong")
+    fit, apply = ("decide", "fit", new, "--concern", concern, "--out", tmp_path / "other.pt"), ("decide", "apply", rule)
+    for verb in (fit, (*apply, new, "--out", out)):
+        assert run(*verb, *options) == 2
+        assert "new.csv, row 7, column c: must each be finite, but is missing (--missing drop" in one_line(
+            capsys.readouterr().err
+        )
+    assert run(*fit, *options, "--missing", "drop") == 0
+    table = [line.split(",") for line in lines_of(new)]
+    table[7][4] = ""
+    new.write_text("\n".join(map(",".join, table)) + "\n")
+    assert run(*apply, new, "--out", out, *options) == 0
+    assert [row["decision"] for row in csv.DictReader(out.read_text().splitlines())].index("refer") == 6
 
 
 def test_costs_that_tell_the_label_are_refused(

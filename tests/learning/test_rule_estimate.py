@@ -1,6 +1,5 @@
 """Estimates before labels: values by NumPy, intervals by simulation, alarms, and bad input."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
 from mpcs_torch.learning.rule_estimate import estimate_lines
@@ -125,6 +125,8 @@ def test_lines_say_when_estimates_are_right_and_what_an_alarm_means() -> None:
     assert estimate_lines([]) == []
 
 
-def test_labels_of_another_shape_are_refused() -> None:
-    with pytest.raises(ValueError, match=re.escape("target must have shape (9,), but got (3, 3).")):
-        estimate_decisions(assessed(drawn(9, 0)[0]), CONCERN, drawn(9, 0)[1].view(3, 3))
+@pytest.mark.parametrize(("target", "value"), [(torch.zeros(3, 3), (3, 3)), (torch.full((9,), 255), 255)])
+def test_labels_of_another_shape_or_class_are_refused(target: Tensor, value: object) -> None:
+    with pytest.raises(InvalidValueError) as refused:
+        estimate_decisions(assessed(drawn(9, 0)[0]), CONCERN, target)
+    assert (refused.value.argument, refused.value.value) == ("target", value)

@@ -18,7 +18,7 @@ def costs_of_errors(batch: LossBatch, logits: Tensor, costs: Any) -> Tensor:
     """Return what each decision costs beyond the right one, (M, C, C), by ``costs`` (N, C, C, ...) of true classes."""
     flat = flat_costs(costs, logits.shape).to(batch.scores)
     beyond = flat - flat.diagonal(dim1=1, dim2=2).unsqueeze(2)
-    rule = "costs must be finite, and those of wrong decisions at least those of the right one: beyond it"
+    rule = "costs of wrong decisions, beyond that of the right one, must be finite and at least 0"
     check_values(rule, beyond, torch.finfo(beyond.dtype).max)
     return beyond
 

@@ -1,6 +1,6 @@
 """The net benefit of acting on a class or group of classes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import ClassVar
@@ -83,7 +83,7 @@ class NetBenefit(ProbabilityMeasure):
         """Check the settings."""
         super().__post_init__()
         rule = f"classes must be a list of some, but not all, of those from 0 to {self.num_classes - 1}"
-        require(isinstance(self.classes, Sequence), rule, quoted(self.classes))
+        require(isinstance(self.classes, Iterable), rule, quoted(self.classes))
         labels = set(self.classes)
         require(labels and labels < set(range(self.num_classes)), rule, quoted(self.classes))
         is_number = isinstance(self.threshold, Real)

@@ -71,12 +71,12 @@ def row_costs(values: Any, target: Tensor, shape: Sequence[int]) -> Tensor:
     """
     costs = as_tensor(values, "costs").cpu().double()
     if tuple(costs.shape) == tuple(shape):
-        return _valid_values("costs", "cost", by_class(costs, shape[1]))
+        return valid_values("costs", "cost", by_class(costs, shape[1]))
     rule = f"costs must be of each decision, {(*shape,)}, or by true class, {_by_true_class(shape)}"
     require(tuple(costs.shape) == _by_true_class(shape), rule, tuple(costs.shape))
     if target.ndim > 1:
         raise ValueError("costs must be (N, C) where labels are soft, not (N, C, C): no label says which are meant.")
-    return costs_by_label(_valid_values("costs", "cost", flat_costs(costs, shape)), target)
+    return costs_by_label(valid_values("costs", "cost", flat_costs(costs, shape)), target)
 
 
 def costs_by_label(costs: Tensor, target: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ def costs_if_wrong(amounts: Tensor) -> Tensor:
     amounts = as_tensor(amounts, "amounts")
     require(amounts.ndim, "amounts must have shape (N, C), (N, C, ...) or (C,)", "()")
     place = min(1, amounts.ndim - 1)
-    of_class = _valid_values("amounts", "amount", amounts).movedim(place, -1)
+    of_class = valid_values("amounts", "amount", amounts).movedim(place, -1)
     is_right = torch.eye(of_class.shape[-1], dtype=torch.bool, device=of_class.device)
     return torch.where(is_right, 0, of_class.unsqueeze(-2)).movedim((-2, -1), (place, place + 1))
 
@@ -137,10 +137,10 @@ def _row_values(name: str, kind: str, values: Any, number: int) -> Tensor:
     """Validate one value for each of ``number`` rows."""
     tensor = as_tensor(values, name).cpu()
     require(tensor.shape == (number,), f"{name} must be (N,) for the {number} rows", f"shape {tuple(tensor.shape)}")
-    return _valid_values(name, kind, tensor)
+    return valid_values(name, kind, tensor)
 
 
-def _valid_values(name: str, kind: str, tensor: Tensor) -> Tensor:
+def valid_values(name: str, kind: str, tensor: Tensor) -> Tensor:
     """Return ``tensor`` (N, ...), whose values must obey the rule of their ``kind``."""
     rule, is_valid = ROW_RULES[kind]
     flat = tensor.reshape(len(tensor), -1)  # one value for each row, or one for each decision
