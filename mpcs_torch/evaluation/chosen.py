@@ -190,8 +190,9 @@ def choose_metrics(
 
 WEIGHTS, ANNOTATORS = "weights of rows", "soft labels, which are shares of annotators"
 NO_REFERRALS = (
-    "must have a class for each row: a referral is neither right nor wrong by them; coverage, selective_accuracy and "
-    "dangerous_rate count it, and rates of a class, such as precision[CLASS] and error_rate[CLASS], are always measured"
+    "must have a class for each row: a referral is neither right nor wrong by them, and costs of rows have none of it; "
+    "coverage, selective_accuracy and dangerous_rate count it, and rates of a class, such as precision[CLASS] and "
+    "error_rate[CLASS], are always measured"
 )
 
 
@@ -201,9 +202,6 @@ def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None
     cases = {
         ("one class for each row", "must have soft labels"): takes == "soft_labels" and not chosen.is_soft,
         ("no costs of rows", "must have them"): takes == "costs" and not chosen.has_costs,
-        ("referrals among its decisions", "must have a class for each row: costs of rows have none of a referral"): (
-            takes == "costs" and chosen.refers
-        ),
         ("predicted labels alone", "must have the probability of each class"): (
             chosen.is_decided and takes not in ("decisions", "costs")
         ),

@@ -205,11 +205,11 @@ class Evaluation:
         names = self.class_names
         label_by_name = {name: label for label, name in enumerate(names)}
         labels = as_numbers("target", in_class_order("target", target, names), label_by_name)
-        is_left_out = torch.tensor([])
+        is_left_out = torch.zeros_like(labels, dtype=torch.bool)
         if ignore_index is not None:
             require(not self.chosen.is_soft, "ignore_index must be None where labels are soft", ignore_index)
             is_left_out = labels == ignore_index
-            labels = labels.masked_fill(is_left_out, 0)  # any class, so that the labels are valid
+        labels = labels.masked_fill(is_left_out, 0)  # any class, so that the labels are valid
         checked = dict[str, tuple[Tensor, Tensor]]()
         for name, each in by_model.items():
             try:
@@ -243,12 +243,13 @@ class Evaluation:
         of_samples = Rows(ids, ids, ids, codes, weights, None, frequencies)
         spread = of_samples.at(torch.arange(number).repeat_interleave(positions))
         rows = {name: spread._replace(probs=pair[0], target=pair[1], costs=costs) for name, pair in checked.items()}
-        if is_left_out.any():
-            rows = {name: each.at(~is_left_out.flatten().cpu()) for name, each in rows.items()}
-        if is_left_out.any() and clusters is None:  # ids of samples count up to at most the number of rows
-            ids = next(iter(rows.values())).ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
-            rows = {name: each._replace(ids=ids) for name, each in rows.items()}
-        return rows
+        if not is_left_out.any():
+            return rows
+        kept = ~is_left_out.flatten().cpu()
+        ids = spread.ids[kept]
+        if clusters is None:  # ids count up to at most the number of rows
+            ids = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        return {name: each.at(kept)._replace(ids=ids) for name, each in rows.items()}
 
     def _add_all(self, rows: Mapping[str, Rows], cluster: str | None, crossed: Sequence[str] = ()) -> None:
         if cluster is None:

@@ -25,7 +25,6 @@ from mpcs_torch.io.artifacts import load_artifact, save_artifact
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import check_whole_tensors
 from mpcs_torch.learning.rule_fit import (
-    FitCandidates,
     FitSamples,
     check_row_costs,
     checked_logits,
@@ -373,7 +372,7 @@ class DecisionRule(nn.Module):
         return self
 
     def _fit(self, samples: FitSamples) -> None:
-        preds, labelled, target, groups, clusters, weights, costs, positions = samples
+        preds, labelled, target, _, clusters, weights, costs, positions = samples
         if clusters is None and weights is not None:
             clusters = torch.arange(len(target))
         calibration_rows, threshold_rows = self._split(len(target), clusters)
@@ -387,9 +386,9 @@ class DecisionRule(nn.Module):
             (answers, is_worth), probs, _ = self._weigh(preds, costs, positions)
             risks = [self._over_sample(self._expected(probs, losses, answers), positions) for losses in self.losses]
             risk = torch.where(is_worth.unsqueeze(2), torch.stack(risks, dim=2), torch.inf)[labelled].cpu().double()
-            candidates = FitCandidates(target.cpu(), answers[labelled].cpu(), risk, groups, clusters, weights)
-            thresholds = choose_thresholds(self.limits, self.concern, candidates, calibration_rows, threshold_rows)
-            self.thresholds.copy_(thresholds)
+            of_limits = samples._replace(target=target.cpu(), clusters=clusters)
+            of_answers, rows = (answers[labelled].cpu(), risk), (calibration_rows, threshold_rows)
+            self.thresholds.copy_(choose_thresholds(self.limits, self.concern, of_limits, *of_answers, *rows))
         judged = labelled[threshold_rows]
         report = report_on(
             self._assess(preds, costs, positions).decision[judged],

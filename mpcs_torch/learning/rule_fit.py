@@ -47,23 +47,6 @@ class FitSamples(NamedTuple):
     """The number of positions of each sample."""
 
 
-class FitCandidates(NamedTuple):
-    """N samples to fit J limits on the CPU, each with K candidate decisions (answers)."""
-
-    target: Tensor
-    """The true classes, (N,), int64."""
-    answers: Tensor
-    """The candidate decisions, cheapest first, int64 (N, K): classes, or C and above for sets of classes."""
-    risk: Tensor
-    """The estimated loss under each limit, float64 (N, K, J): at most 1, or infinite if a referral costs less."""
-    groups: Mapping[str, Groups]
-    """The groups of the samples, by the name of the column."""
-    clusters: Tensor | None
-    """The cluster of each sample, (N,), int64 codes; None if samples are independent."""
-    weights: Tensor | None = None
-    """The inverse sampling probability of each sample, float64 (N,); None if all samples of each cluster were kept."""
-
-
 def needs_path(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
     """Return whether samples other than those of the tests must fix the path: the sequence of thresholds to test."""
     return len(limits) > 1 or _needs_steps(limits, concern)
@@ -77,23 +60,29 @@ def _needs_steps(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
 def choose_thresholds(
     limits: Sequence[Limit],
     concern: ConcernSpec,
-    samples: FitCandidates,
+    samples: FitSamples,
+    answers: Tensor,
+    risk: Tensor,
     calibration_rows: Tensor,
     threshold_rows: Tensor,
 ) -> Tensor:
     """Return the thresholds (J,), one per limit, with which as many samples are decided as the limits allow.
 
+    ``answers`` (N, A), int64, are the candidate decisions of the samples, cheapest first: classes, or C and above for
+    sets of classes. ``risk`` (N, A, J), float64, is their estimated loss under each limit: at most 1, or infinite if a
+    referral costs less. All tensors are on the CPU.
+
     An answer is allowed if, for each limit, its estimated loss divided by the highest loss is below the threshold. If
     `needs_path`, the samples ``calibration_rows`` fix a path (a sequence of threshold vectors). The samples
     ``threshold_rows`` choose a step of this path.
     """
-    counted = torch.stack([limit.counted(samples.target, samples.answers, concern) for limit in limits], dim=2)
+    counted = torch.stack([limit.counted(samples.target, answers, concern) for limit in limits], dim=2)
     highest = [float(limit.losses(concern).max()) for limit in limits]
-    path, places = None, samples.risk[..., 0]
+    path, places = None, risk[..., 0]
     if needs_path(limits, concern):
-        path = _path(limits, highest, samples.risk[calibration_rows, 0], counted[calibration_rows, 0])
-        places = path.first_place(samples.risk)
-    places = torch.where(samples.risk.isfinite().all(dim=2), places, torch.inf)
+        path = _path(limits, highest, risk[calibration_rows, 0], counted[calibration_rows, 0])
+        places = path.first_place(risk)
+    places = torch.where(risk.isfinite().all(dim=2), places, torch.inf)
     if _needs_steps(limits, concern):
         ends = ends_of_steps(places[calibration_rows], rounding=1e-5, most=MAX_STEPS)
     else:
@@ -101,7 +90,7 @@ def choose_thresholds(
     steps, decided_at = len(ends), torch.bucketize(places, ends, right=True)  # infinite places are behind all steps
     times = _units(samples, threshold_rows) / _units(samples, calibration_rows)
     pilots, rates = list[LimitedRate](), list[LimitedRate]()
-    for rate in _rates(limits, highest, concern, samples, counted):
+    for rate in _rates(limits, highest, concern, samples, answers, counted):
         pilot, tested = rate.at(calibration_rows), rate.at(threshold_rows)
         _check_attainable(tested, rate, is_split=len(threshold_rows) < len(samples.target))
         bets = pilot.bets_for(decided_at[calibration_rows], steps, times)
@@ -117,13 +106,18 @@ def choose_thresholds(
     return path.thresholds_at(end)
 
 
-def _units(samples: FitCandidates, rows: Tensor) -> int:
+def _units(samples: FitSamples, rows: Tensor) -> int:
     """Return the number of clusters among the samples ``rows``, or without clusters, of samples."""
     return len(rows) if samples.clusters is None else len(set(samples.clusters[rows].tolist()))
 
 
 def _rates(
-    limits: Sequence[Limit], highest: Sequence[float], concern: ConcernSpec, samples: FitCandidates, counted: Tensor
+    limits: Sequence[Limit],
+    highest: Sequence[float],
+    concern: ConcernSpec,
+    samples: FitSamples,
+    answers: Tensor,
+    counted: Tensor,
 ) -> list[LimitedRate]:
     """Return the rates to test, one per limit, or per group of its ``by``; losses are divided by the highest."""
     rates = []
@@ -137,7 +131,7 @@ def _rates(
                 f"the limit '{limit}'{group}",
                 limit.at_most / highest[number],
                 limit.confidence,
-                limit.losses(concern)[samples.target.unsqueeze(1), samples.answers] / highest[number],
+                limit.losses(concern)[samples.target.unsqueeze(1), answers] / highest[number],
                 counted[..., number] & (codes == code).unsqueeze(1),
                 limit.is_of_decided,
                 samples.clusters,

@@ -259,8 +259,13 @@ class Watch:
             elif labelled:
                 ends = anytime_interval(sums[4] / scale, sums[3], confidence=sure)
                 low, high = (scale * end.item() - compared / weight for end in ends)
-                estimate = estimate._replace(labelled=int(labelled), sure=f"{100 * sure:g} %, at any time")
-                estimate = estimate._replace(difference=(measured - compared) / weight, low=low, high=high)
+                estimate = estimate._replace(
+                    labelled=int(labelled),
+                    difference=(measured - compared) / weight,
+                    low=low,
+                    high=high,
+                    sure=f"{100 * sure:g} %, at any time",
+                )
             estimates.append(estimate)
         return estimates
 

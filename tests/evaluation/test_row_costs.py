@@ -129,7 +129,10 @@ REFERRED = torch.full((300,), -1)
         ({"costs": COSTS / 0}, "costs must each be finite, but sample 0 has inf"),
         ({"metrics": ["accuracy"]}, "has costs of rows, but no metric takes them: mean_cost and regret do"),
         ({"costs": None, "metrics": ["regret"]}, "has no costs of rows, but regret must have them"),
-        ({"preds": REFERRED, "class_names": 3, "metrics": NAMES}, "has referrals .* but mean_cost, regret must"),
+        (
+            {"preds": REFERRED, "class_names": 3, "metrics": NAMES},
+            "mean_cost, regret must .* have none of it",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments: dict[str, Any], message: str) -> None:
