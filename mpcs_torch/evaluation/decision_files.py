@@ -183,7 +183,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
     rows = UnitRows.of(read, predictions, rule.concern, [] if cluster is None else [cluster])
     is_labelled = rows.target != NO_LABEL
     with torch.no_grad(), naming_file(predictions.path):
-        if rows.costs is not None and is_labelled.any():
+        if rows.costs is not None:
             check_row_costs(rows.costs[is_labelled], rows.target[is_labelled])
         assessed = rule.assess(rows.logits, rows.costs)
     names = list(decision_numbers(rule.concern.classes, rule.concern.answers))

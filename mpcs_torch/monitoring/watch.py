@@ -37,7 +37,6 @@ RISK, CHANGE = "risk", "change"
 CHANCE, TIME = "chance", "time"
 ESTIMATES = ("risk", "cost")
 """The columns with the estimated risk and the expected cost of the best class, as `mpcs decide apply` writes them."""
-HIGHEST = torch.finfo(torch.float64).max
 OF_ROWS = f"{COST}, not compared with labels, because logs do not have the costs of rows"
 MAX_STATE_BYTES = 100_000_000
 """The maximum size of a state file, which is read into memory."""
@@ -131,12 +130,13 @@ def read_log(
     chance = torch.from_numpy(others.numbers(CHANCE)) if has_chance else ones
     estimated = [torch.from_numpy(others.numbers(name)) for name in of_best]
     of_chance = f"from {least_chance:g} (--least-chance) to 1 where there is a label"
-    checks = [(CHANCE, chance, of_chance, outside(chance, least_chance, 1) & (target != NO_LABEL))]
-    lowest = -HIGHEST if settings.has_row_costs else 0.0
-    rules = ("from 0 to 1", 0.0, 1.0), (f"finite and at least {lowest:g}", lowest, HIGHEST)
-    for name, values, (rule, low, high) in zip(of_best, estimated, rules, strict=False):
-        checks.append((name, values, f"{rule}, or empty", outside(values, low, high) & ~values.isnan()))
-    for name, values, rule, is_bad in checks:
+    checks = {CHANCE: (chance, of_chance, outside(chance, least_chance, 1) & (target != NO_LABEL))}
+    if estimated:  # NaN where it is not known
+        risk, cost = estimated
+        checks["risk"] = risk, "from 0 to 1, or empty", outside(risk, 0, 1) & ~risk.isnan()
+        is_gain = (cost < 0) & (not settings.has_row_costs)
+        checks["cost"] = cost, "finite and, without costs of rows, at least 0, or empty", cost.isinf() | is_gain
+    for name, (values, rule, is_bad) in checks.items():
         if is_bad.any():
             row = int(is_bad.int().argmax())
             raise others.error(f"must be {rule}, but is {values[row]:g}", row, name)

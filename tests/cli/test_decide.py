@@ -473,6 +473,9 @@ def test_a_missing_cost_names_its_row_or_refers_it_without_a_label(
     new.write_text("\n".join(map(",".join, table)) + "\n")
     assert run(*apply, new, "--out", out, *options) == 0
     assert [row["decision"] for row in csv.DictReader(out.read_text().splitlines())].index("refer") == 6
+    new.write_text("\n".join(",".join([*row[:4], *row[5:]]) for row in table) + "\n")  # without labels
+    assert run(*apply, new, "--out", out, *options, "--overwrite") == 0
+    assert [row["decision"] for row in csv.DictReader(out.read_text().splitlines())].index("refer") == 6
 
 
 def test_costs_that_tell_the_label_are_refused(

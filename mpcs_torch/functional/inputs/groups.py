@@ -143,7 +143,7 @@ def _row_values(name: str, kind: str, values: Any, number: int) -> Tensor:
 def valid_values(name: str, kind: str, tensor: Tensor) -> Tensor:
     """Return ``tensor`` (N, ...), whose values must obey the rule of their ``kind``."""
     rule, is_valid = ROW_RULES[kind]
-    flat = tensor.reshape(len(tensor), -1)  # one value for each row, or one for each decision
+    flat = tensor.unsqueeze(1).flatten(1)  # one value for each row, or one for each decision
     bad = (~is_valid(flat)).nonzero().tolist()
     if bad:
         sample, column = bad[0]
