@@ -30,8 +30,7 @@ from mpcs_torch.learning.rule_fit import (
     checked_logits,
     choose_thresholds,
     class_frequencies,
-    draw_calibration_units,
-    needs_path,
+    split_rows,
 )
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
 
@@ -375,7 +374,9 @@ class DecisionRule(nn.Module):
         preds, labelled, target, _, clusters, weights, costs, positions = samples
         if clusters is None and weights is not None:
             clusters = torch.arange(len(target))
-        calibration_rows, threshold_rows = self._split(len(target), clusters)
+        is_fitted = self.calibration_method is not None or self.priors is not None
+        split = self.limits, self.concern, len(target), clusters, self.seed
+        calibration_rows, threshold_rows = split_rows(*split, is_fitted=is_fitted)
         is_split = len(threshold_rows) < len(target)
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
             self.calibration.fit(preds[labelled[calibration_rows]].log_softmax(dim=1), target[calibration_rows])
@@ -401,15 +402,6 @@ class DecisionRule(nn.Module):
         if is_split or self.calibration_method is not None:
             report = report._replace(calibrated_by=len(calibration_rows))
         self.report = report._replace(seed=self.seed if is_split else None)
-
-    def _split(self, samples: int, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the rows for the calibration and those for the thresholds; all rows for both if no split is needed."""
-        units = torch.arange(samples) if clusters is None else clusters
-        is_fitted_twice = self.calibration_method is not None or self.priors is not None or clusters is not None
-        if not self.limits or not (is_fitted_twice or needs_path(self.limits, self.concern)):
-            return torch.arange(samples), torch.arange(samples)
-        is_calibration = draw_calibration_units(int(units.max()) + 1, self.seed)[units]
-        return is_calibration.nonzero().squeeze(1), (~is_calibration).nonzero().squeeze(1)
 
     def _warn_if_unfitted(self) -> None:
         if not (self.is_fitted or self.limits) and (self.calibration_method is not None or self.priors is not None):

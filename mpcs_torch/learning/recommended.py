@@ -30,7 +30,7 @@ from mpcs_torch.learning.choice import (
 )
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss
-from mpcs_torch.learning.rule_fit import check_row_costs, checked_logits, draw_calibration_units
+from mpcs_torch.learning.rule_fit import check_row_costs, checked_logits, split_rows
 from mpcs_torch.learning.rule_limit import Limit, values_of
 from mpcs_torch.tables import Table
 
@@ -194,10 +194,7 @@ class Recipe:
         samples = _Samples(target.cpu().long(), codes, flat)
         if flat is not None:
             check_row_costs(flat, samples.target)
-        rows = torch.arange(len(target))
-        if self.limits:
-            units = rows if codes is None else codes
-            rows = rows[draw_calibration_units(int(units.max()) + 1, seed=0)[units]]
+        rows, _ = split_rows(self.limits, self.concern, len(target), codes, seed=0, is_fitted=True)
         means = {name: average_logits(each) for name, each in models.items()}
         of_choice = at_rows(samples, rows)
         harm, factors = self._goal(of_choice.costs)

@@ -206,6 +206,21 @@ def calibration_units(total: int) -> int:
     return max(1, round(CALIBRATION_SHARE * total))
 
 
+def split_rows(
+    limits: Sequence[Limit], concern: ConcernSpec, samples: int, clusters: Tensor | None, seed: int, *, is_fitted: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the rows for the calibration and those for the thresholds; all rows for both if no split is needed.
+
+    It is needed for limits if anything but their thresholds ``is_fitted`` to samples, or if samples fix a path.
+    """
+    rows = torch.arange(samples)
+    if not limits or not (is_fitted or clusters is not None or needs_path(limits, concern)):
+        return rows, rows
+    units = rows if clusters is None else clusters
+    is_calibration = draw_calibration_units(int(units.max()) + 1, seed)[units]
+    return rows[is_calibration], rows[~is_calibration]
+
+
 def draw_calibration_units(total: int, seed: int) -> Tensor:
     """Draw samples or clusters at random to fit the calibration with; return a bool mask (total,)."""
     is_calibration = torch.zeros(total, dtype=torch.bool)
