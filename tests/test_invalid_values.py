@@ -23,6 +23,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, int | None]] = {
         "sample_weight",
         None,
     ),
+    "weights by place": (lambda: metrics.ProbabilityAccuracy(2)(PROBS, LABELS, LABELS), "sample_weight", None),
     "weights of trials": (
         lambda: metrics.EqualErrorRate()(LABELS, LABELS, **WEIGHTS),
         "sample_weight",

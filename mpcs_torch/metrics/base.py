@@ -154,10 +154,11 @@ class SumMetric(Metric):
 
         @wraps(update)
         def run(*args: Any, **kwargs: Any) -> None:
-            if "sample_weight" in kwargs:
-                is_taken = "sample_weight" in signature(update).parameters
-                require(is_taken, f"sample_weight must be left out: {type(self).__name__} takes none", "some")
             is_compiling = torch.compiler.is_compiling()
+            if not is_compiling and (len(args) > 2 or "sample_weight" in kwargs):
+                _, *taken = signature(type(self).update).parameters
+                is_valid = "sample_weight" in taken or ("sample_weight" not in kwargs and len(args) <= len(taken))
+                require(is_valid, f"sample_weight must be left out: {type(self).__name__} takes none", "some")
             copy = self if is_compiling else self._shallow_copy()
             with torch.no_grad():
                 type(self).update(copy, *args, **kwargs)
