@@ -97,7 +97,7 @@ def _flag(names: str, text: str) -> Any:
 
 _SCORES = "Columns of scores in the order of the classes, with commas between; prob_* is all that begin so."
 _LABELS = "File of the labels, matched by --id-column, else row by row; for detectors, a list of trials."
-_MISSING = "Rows without a label or a score: an error, or left out and counted."
+_MISSING = "Rows without a label, a score, a weight or a cost: an error, or left out and counted."
 _CLUSTER = "Rows that share a value, such as a patient, are not independent: intervals go by clusters."
 _CROSSED = "A second column, crossed with --cluster, such as readers who all read all patients."
 _COMBINE = "By the mean score of a unit; or by its worst row (of each class or a worse one, the highest probability)."
@@ -124,9 +124,11 @@ READING: Mapping[str, Any] = {
     "unit": _column("What is decided about, such as a patient: its rows become one row before anything is measured."),
     "combine": _column(_COMBINE, Literal["mean", "worst"], metavar="mean|worst", default="mean"),
     "cost_columns": _column(
-        "Columns of what deciding for each class costs in each row, in the order of the classes, with commas between.",
+        "Columns of what each decision costs in each row, in the order of the classes, with commas between; or by true "
+        "class, C x C columns.",
         metavar="COLUMNS",
     ),
+    "costs_if_wrong": _flag("--costs-if-wrong", "--cost-columns have what deciding for each class costs if wrong."),
     "models": _column(_MODELS, metavar="NAMES"),
     "from_logits": _flag("--logits", "The scores are logits, not probabilities."),
     "target_label": _column("The label of targets; others are non-targets.", metavar="LABEL", default="by its word"),
@@ -138,6 +140,8 @@ OF_CLASSES = (*OF_ALL, "classes", "from_logits")
 """The names of the options of verbs that read scores of classes."""
 OF_TRIALS = (*OF_ALL, "target_label", "lower_is_target")
 """The names of the options of verbs that read detection scores."""
+OF_COSTS = ("cost_columns", "costs_if_wrong")
+"""The names of the options of verbs that take costs of rows."""
 OF_UNITS = ("unit", "combine")
 """The names of the options of verbs that can combine rows, such as those of a patient."""
 Code = StrEnum("Code", {"E1": "E1", "E2": "E2", "E3": "E3", "E4": "E4", "E5": "E5", "E6": "E6"})
@@ -150,7 +154,7 @@ PRINTING: Mapping[str, Any] = {
     "quiet": _flag("--quiet -q", "Print results, warnings and errors, no progress."),
 }
 """Options for printing and for replacing files, by the names of the fields of `COMMAND_LINE`."""
-FLAGS = ("from_logits", "lower_is_target", "everything", "overwrite", "json", "quiet")
+FLAGS = ("costs_if_wrong", "from_logits", "lower_is_target", "everything", "overwrite", "json", "quiet")
 DEFAULTS: Mapping[str, Any] = {"missing": "error", **dict.fromkeys(FLAGS, False)}
 
 FILE = typer.Option(exists=True, dir_okay=False)
@@ -213,9 +217,9 @@ def _read_options(given: Mapping[str, Any]) -> ReadOptions:
     if "prevalence" in read:
         form = "a share for each class, such as ill=0.01,healthy=0.99"
         read["prevalence"] = named_numbers(next(csv.reader([read["prevalence"]]), []), "--prevalence", form)
-    for name, needed in (("combine", "unit"), ("crossed", "cluster")):
-        if name in read and needed not in read:
-            raise typer.BadParameter(f"needs --{needed}, too", param_hint=f"--{name}")
+    for name, needed in (("combine", "unit"), ("crossed", "cluster"), ("costs_if_wrong", "cost_columns")):
+        if read.get(name) and needed not in read:
+            raise typer.BadParameter(f"needs {option_name(needed)}, too", param_hint=option_name(name))
     return ReadOptions(**read | {"by": tuple(read.get("by", ()))})
 
 

@@ -1,6 +1,5 @@
 """Choose the metrics of classifiers that suit the labels and predictions."""
 
-import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,7 +12,8 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
-from mpcs_torch.errors import did_you_mean, quoted
+from mpcs_torch.errors import did_you_mean, quoted, require
+from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.rows import Rows, checked_scores
 from mpcs_torch.evaluation.scores import on_screen
 from mpcs_torch.functional.concern.mpcs import MetaPatternConcernScore
@@ -28,8 +28,6 @@ Metrics = Sequence[Any] | Mapping[str, Any]
 
 MAX_RANKED_CLASSES = 256
 """The maximum number of classes for which areas under the ROC are measured by default: all scores are kept for them."""
-AT_THRESHOLD = re.compile(r"(?P<of>.+)@(?P<threshold>0?\.\d+)")
-"""The brackets of ``net_benefit[malignant@0.1]``: a class or group of classes, and a threshold."""
 SHARES = (
     "Soft labels are the shares of annotators for each class: a row counts for each class by its share. Annotators of "
     "a row are not independent, so intervals count it as one row. Metrics of degrees of truth, such as soft_f1_macro, "
@@ -115,6 +113,8 @@ class ChosenMetrics(NamedTuple):
         if self.weighs:
             kind = "weights" if self.is_weighted else "shares of annotators"
             notes.append(f"metrics that take no {kind}, such as measured probabilities, are left out")
+        if self.refers and self.has_costs:
+            notes.append("mean_cost and regret are left out: the costs of rows have none of a referral")
         if self.refers and not _has_referral_cost(self.concern):
             notes.append("costs are left out: decisions may be referrals, for which the concern has no cost (refer)")
         elif not self.refers and has_free_errors(self.concern):
@@ -181,7 +181,7 @@ def choose_metrics(
             unfit[problem].append(entry.name)
     for (has, needs), names in unfit.items():
         raise ValueError(f"has {has}, but {', '.join(names)} {needs}")
-    if has_costs and not any(entry.takes == "costs" for entry in entries):
+    if has_costs and not (refers and chosen.is_default) and not any(entry.takes == "costs" for entry in entries):
         raise ValueError("has costs of rows, but no metric takes them: mean_cost and regret do")
     if chosen.weighs and ranges is not None:
         raise ValueError(f"has {WEIGHTS if is_weighted else ANNOTATORS}, but costs must be known, not ranges")
@@ -190,8 +190,9 @@ def choose_metrics(
 
 WEIGHTS, ANNOTATORS = "weights of rows", "soft labels, which are shares of annotators"
 NO_REFERRALS = (
-    "must have a class for each row: a referral is neither right nor wrong by them; coverage, selective_accuracy and "
-    "dangerous_rate count it, and rates of a class, such as precision[CLASS] and error_rate[CLASS], are always measured"
+    "must have a class for each row: a referral is neither right nor wrong by them, and costs of rows have none of it; "
+    "coverage, selective_accuracy and dangerous_rate count it, and rates of a class, such as precision[CLASS] and "
+    "error_rate[CLASS], are always measured"
 )
 
 
@@ -227,7 +228,7 @@ def _takes_weights(entry: MetricEntry, num_classes: int) -> bool:
 
 def _is_default(chosen: ChosenMetrics, entry: MetricEntry) -> bool:
     if entry.takes == "costs":
-        return chosen.has_costs
+        return chosen.has_costs and not chosen.refers
     if not entry.is_default or _misfit(chosen, entry):
         return False
     if entry.family == "concern" and chosen.concern is None and not chosen.refers:
@@ -254,10 +255,11 @@ def needs_classes(concern: object, entries: Sequence[MetricEntry] | None) -> boo
 def _class_entry(entry: MetricEntry, class_names: Sequence[str], concern: ConcernSpec | None) -> MetricEntry:
     """Add to the settings of a metric what the brackets of its name say: a class or group, and perhaps a threshold."""
     known, of_class, settings = known_classes(class_names, concern), entry.of_class, dict(entry.settings)
-    with_threshold = AT_THRESHOLD.fullmatch(of_class)
-    if of_class not in known and with_threshold is not None and "threshold" in entry.accepted_settings:
-        of_class = with_threshold["of"]
-        settings["threshold"] = float(with_threshold["threshold"])
+    if of_class not in known and "@" in of_class and "threshold" in entry.accepted_settings:
+        of_class, _, text = of_class.rpartition("@")  # as in net_benefit[malignant@0.1]
+        settings["threshold"] = threshold = to_number(text) or 0.0
+        rule = f"threshold of {entry.name} must be above 0 and below 1, such as {of_class}@0.1"
+        require(0 < threshold < 1, rule, quoted(text))
     if of_class not in known:
         meant = did_you_mean(of_class, known)
         rule = f"{entry.name} must name a class, or a group of classes of a concern"

@@ -16,7 +16,7 @@ from mpcs_torch.errors import quoted
 from mpcs_torch.evaluation.cautions import reversed_scores, shared_by_rows
 from mpcs_torch.evaluation.chosen import ChosenMetrics, needs_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
-from mpcs_torch.evaluation.decision_curve import DecisionCurves, scale_at_risk
+from mpcs_torch.evaluation.decision_curve import CurveScale, DecisionCurves, scale_at_risk
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.facts import number_or_text
 from mpcs_torch.evaluation.files.formats import open_table
@@ -121,9 +121,9 @@ def score_models(
     """Evaluate files with the same rows. The files are read one after the other.
 
     The files ``opened`` come from `open_models`. ``concern``, ``settings``, ``intervals`` and ``entries`` (the metrics)
-    are arguments of `Evaluation`. ``risks`` maps models to `RowRisks`, to which the rows of the model are added. For
-    probabilities with a ``concern``, the result then has decision curves. ``check`` is called before the evaluation
-    with the result of a single row; it may raise a ValueError, as for unknown names.
+    are arguments of `Evaluation`. ``risks`` maps models to `RowRisks`, to which the rows of the model are added; the
+    result then has decision curves, or the reason why not. ``check`` is called before the evaluation with the result of
+    a single row; it may raise a ValueError, as for unknown names.
     """
     first, is_alone = next(iter(opened.values())), len(opened) == 1
     reading, names, is_clustered = first.reading, first.class_names, first.reading.cluster is not None
@@ -156,9 +156,9 @@ def score_models(
                 trial.add(name, row._replace(frequencies=None), None)
             check(trial.result())
         evaluation.count_repeats(rows)
-        scale = None if is_soft or first.decides or not risks else scale_at_risk(concern)
+        scale = _scale(first, concern, is_soft=is_soft) if risks else ""
         evaluations = [evaluation]
-        if scale is not None:
+        if isinstance(scale, CurveScale):
             is_weighted = evaluation.chosen.is_weighted
             evaluations.append(Evaluation(names, metrics=scale.metrics(), is_weighted=is_weighted, intervals=intervals))
         for column in reading.by:
@@ -189,9 +189,18 @@ def score_models(
     models = {name: replace(result.models[name], file_notes=each.notes) for name, each in opened.items()}
     read = [each.how() for each in opened.values()]
     result = replace(result, has_open_weights=reading.weight is not None)
-    if scale is not None:
-        result = replace(result, decision_curves=DecisionCurves(scale, evaluations[1].result()))
-    return replace(result, models=models, notes=notes, cautions=cautions, read=read)
+    curves = DecisionCurves(scale, evaluations[1].result()) if isinstance(scale, CurveScale) else scale
+    return replace(result, models=models, notes=notes, cautions=cautions, read=read, decision_curves=curves)
+
+
+def _scale(first: Predictions, concern: ConcernSpec | ConcernRange | None, *, is_soft: bool) -> CurveScale | str:
+    """Return the scale of decision curves, or the reason why there are none."""
+    if is_soft or first.decides:
+        return "they need one class and a probability of each class in each row."
+    try:
+        return scale_at_risk(concern)
+    except ValueError as error:
+        return str(error)
 
 
 def _turned(predictions: Predictions, concern: ConcernSpec | ConcernRange | None) -> str:

@@ -158,19 +158,20 @@ def curve_scale(of: str, concern: ConcernSpec | ConcernRange) -> CurveScale:
     return CurveScale(of, known[of], tuple(others), (first, last))
 
 
-def scale_at_risk(concern: ConcernSpec | ConcernRange | None) -> CurveScale | None:
+def scale_at_risk(concern: ConcernSpec | ConcernRange | None) -> CurveScale:
     """Return the scale of the first group of classes that the concern names, or else of the first class at risk.
 
-    A class is at risk if it is dangerous to miss for another class, although the opposite error is not dangerous. The
-    result is None if there is no such class, or if the costs imply no threshold.
+    A class is at risk if it is dangerous to miss for another class, although the opposite error is not dangerous.
+
+    Raises:
+        ValueError: If there is no such class, or if the costs imply no threshold.
     """
     if concern is None:
-        return None
+        raise ValueError("no concern (--concern) says which class is dangerous to miss.")
     spec = concern.middle if isinstance(concern, ConcernRange) else concern
     dangerous = spec.dangerous_pairs()
     at_risk = (dangerous & ~dangerous.T).any(1).nonzero().squeeze(1).tolist()
     names = [*dict(spec.class_groups), *(spec.classes[label] for label in at_risk)]
-    try:
-        return curve_scale(names[0], concern)
-    except (IndexError, ValueError):
-        return None
+    if not names:
+        raise ValueError("by the concern, no class is dangerous to miss whose opposite error is not dangerous.")
+    return curve_scale(names[0], concern)

@@ -20,14 +20,14 @@ from mpcs_torch.evaluation.files.matched_rows import costs_of_rows
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, naming_file
 from mpcs_torch.evaluation.files.roles import named_labels
-from mpcs_torch.evaluation.files.tables import ReadColumns
+from mpcs_torch.evaluation.files.tables import Argument, ReadColumns
 from mpcs_torch.evaluation.files.words import LABELS, WRITTEN, named_as
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
-from mpcs_torch.functional.inputs.groups import Groups, costs_by_label
+from mpcs_torch.functional.inputs.groups import Groups, costs_by_label, valid_values
 from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
 from mpcs_torch.learning.decision_rule import IS_CHEAPER, IS_DECIDED, IS_LIMITED, IS_UNSOUND
 from mpcs_torch.learning.rule_fit import check_row_costs
@@ -44,14 +44,11 @@ PARTLY_LABELLED = (
 )
 
 
-PAID = (
-    "Rows have costs of their own (--cost-columns), in mean_cost and regret: a right decision costs 0, unless columns "
-    "are by true class. Costs of the concern are those of its classes alone."
+ONLY_BY_TRUE_CLASS = (
+    "--cost-columns must be by true class, C x C columns: what a decision costs depends on the true class, which a "
+    "rule does not know. Or give --costs-if-wrong, if columns have what deciding for each class costs if it is wrong"
 )
-UNPAID = (
-    "Rows have costs of their own (--cost-columns), but their mean is not measured, because some rows are referred. "
-    "Costs of the concern are those of its classes alone."
-)
+OF_ROWS = "Rows have costs of their own (--cost-columns): costs of the concern are those of its classes alone."
 
 
 class FileDecisions(NamedTuple):
@@ -81,7 +78,7 @@ class UnitRows(NamedTuple):
     note: str
     """A sentence on how rows were combined into units of decision; empty if they were not."""
     costs: Tensor | None
-    """The costs of each class if it is wrong, (M, C), or of decisions by true class, (M, C, C); None for no columns."""
+    """The costs of decisions by true class, (M, C, C); None if no columns have them."""
 
     @classmethod
     def of(cls, rows: PredictedRows, predictions: Predictions, concern: ConcernSpec, columns: Iterable[str]) -> Self:
@@ -90,6 +87,13 @@ class UnitRows(NamedTuple):
         target = rows.target if rows.target.ndim == 1 else torch.full((size,), NO_LABEL)
         groups = {name: rows.others.groups(name) for name in columns}
         costs = costs_of_rows(rows.others, predictions.reading, len(names))
+        if costs is not None and costs.ndim == 2:
+            raise PredictionsError(predictions.path, ONLY_BY_TRUE_CLASS)
+        if costs is not None:
+            is_labelled = target != NO_LABEL
+            of_labelled = rows.others.where(is_labelled.numpy())
+            with of_labelled.naming({"costs": Argument(predictions.reading.cost_columns)}):
+                valid_values("costs", "cost", costs[is_labelled])
         if unit is None:
             return cls(rows.scores, target, groups, torch.arange(size), "", costs)
         of_rows = rows.others.groups(unit)
@@ -179,7 +183,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
     rows = UnitRows.of(read, predictions, rule.concern, [] if cluster is None else [cluster])
     is_labelled = rows.target != NO_LABEL
     with torch.no_grad(), naming_file(predictions.path):
-        if rows.costs is not None and is_labelled.any():
+        if rows.costs is not None:
             check_row_costs(rows.costs[is_labelled], rows.target[is_labelled])
         assessed = rule.assess(rows.logits, rows.costs)
     names = list(decision_numbers(rule.concern.classes, rule.concern.answers))
@@ -202,7 +206,7 @@ def apply_rule(rule: DecisionRule, predictions: Predictions, out: Path, advance:
     copy_table(table, out, change, has_names=True, names=roles.usual_names())
     result = _evaluated(rule, rows, assessed.decision, predictions, out.name)
     clusters = None if cluster is None else rows.groups[cluster].of_rows()
-    estimates = estimate_decisions(assessed, rule.concern, rows.target, clusters=clusters, costs=rows.costs)
+    estimates = estimate_decisions(assessed, rule.concern, rows.target, clusters=clusters)
     return FileDecisions(len(rows.logits), int((assessed.decision < 0).sum()), result, rows.note, estimates)
 
 
@@ -217,18 +221,13 @@ def _evaluated(
     rule.warn_of_fitted(rows.logits[is_labelled])
     ids = torch.arange(len(target)) if cluster is None else ids_of_names(rows.groups[cluster].of_rows())[is_labelled]
     refers = bool(((decided < 0) | (decided >= len(rule.concern.classes))).any())
-    paid = None
-    if rows.costs is not None and not refers:
-        paid = costs_by_label(rows.costs[is_labelled], target)
-    has_costs = paid is not None
+    paid = None if rows.costs is None else costs_by_label(rows.costs[is_labelled], target)
     evaluation = Evaluation(
-        rule.concern.classes, concern=rule.concern, is_decided=True, refers=refers, has_costs=has_costs
+        rule.concern.classes, concern=rule.concern, is_decided=True, refers=refers, has_costs=paid is not None
     )
     evaluation.add(name, Rows(decided, target, ids, costs=paid), cluster)
     result = evaluation.result()
-    notes = [*result.notes, *([] if rule.priors is None else [OTHER_FREQUENCIES])]
-    if rows.costs is not None:
-        notes.append(UNPAID if paid is None else PAID)
+    notes = [*result.notes, *([] if rule.priors is None else [OTHER_FREQUENCIES]), *([] if paid is None else [OF_ROWS])]
     notes += [] if is_labelled.all() else [PARTLY_LABELLED.format(len(is_labelled), len(target))]
     return replace(result, notes=notes, cautions=[*result.cautions, *shared_by_rows(predictions)])
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES, decision_numbers
 from mpcs_torch.concern.spec import about_dangerous
-from mpcs_torch.errors import did_you_mean, quoted
+from mpcs_torch.errors import did_you_mean, quoted, require
 from mpcs_torch.evaluation.cautions import Repeats, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, as_entries, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, cluster_plural
@@ -30,7 +30,7 @@ from mpcs_torch.evaluation.unit_values import UnitValues
 from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
-from mpcs_torch.functional.inputs.groups import flat_costs, row_costs, row_frequencies, row_names, row_weights
+from mpcs_torch.functional.inputs.groups import row_costs, row_frequencies, row_names, row_weights
 from mpcs_torch.metrics.register import ENTRIES
 
 MODEL = "model"
@@ -169,6 +169,7 @@ class Evaluation:
         weights: Sequence[float] | Tensor | None = None,
         frequencies: Sequence[int] | Tensor | None = None,
         costs: Tensor | None = None,
+        ignore_index: int | None = None,
     ) -> None:
         """Add a batch of rows.
 
@@ -180,11 +181,19 @@ class Evaluation:
         """
         if isinstance(clusters, Mapping):
             raise ValueError("clusters must be (N,) names: two columns are for `evaluate`, which has all rows.")
-        rows = self._checked_rows(preds, target, groups, clusters, weights, costs, frequencies)
+        rows = self._checked_rows(preds, target, groups, clusters, weights, costs, frequencies, ignore_index)
         self._add_all(rows, self.default_cluster if clusters is None else "clusters")
 
     def _checked_rows(
-        self, preds: Any, target: Any, groups: Any, clusters: Any, weights: Any, costs: Any, frequencies: Any
+        self,
+        preds: Any,
+        target: Any,
+        groups: Any,
+        clusters: Any,
+        weights: Any,
+        costs: Any,
+        frequencies: Any,
+        ignore_index: int | None,
     ) -> dict[str, Rows]:
         by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
         if not by_model:
@@ -196,6 +205,11 @@ class Evaluation:
         names = self.class_names
         label_by_name = {name: label for label, name in enumerate(names)}
         labels = as_numbers("target", in_class_order("target", target, names), label_by_name)
+        is_left_out = torch.zeros_like(labels, dtype=torch.bool)
+        if ignore_index is not None:
+            require(not self.chosen.is_soft, "ignore_index must be None where labels are soft", ignore_index)
+            is_left_out = labels == ignore_index
+        labels = labels.masked_fill(is_left_out, 0)  # any class, so that the labels are valid
         checked = dict[str, tuple[Tensor, Tensor]]()
         for name, each in by_model.items():
             try:
@@ -221,16 +235,21 @@ class Evaluation:
         elif clusters is not None:
             ids = ids_of_names(row_names("clusters", clusters, number))
         if costs is not None:
-            costs = as_tensor(in_class_order("costs", costs, names), "costs")
-            if positions > 1:
-                costs = flat_costs(costs, (number, len(names), *labels.shape[1 + self.chosen.is_soft :]))
-            costs = row_costs(costs, flat_labels, len(names))
+            shape = (number, len(names), *labels.shape[1 + self.chosen.is_soft :])
+            costs = row_costs(in_class_order("costs", costs, names), flat_labels, shape)
         weights = None if weights is None else row_weights(weights, number)
         frequencies = None if frequencies is None else row_frequencies(frequencies, number)
         codes = {column: self.assign_codes(column, each) for column, each in of_rows.items()}
         of_samples = Rows(ids, ids, ids, codes, weights, None, frequencies)
         spread = of_samples.at(torch.arange(number).repeat_interleave(positions))
-        return {name: spread._replace(probs=pair[0], target=pair[1], costs=costs) for name, pair in checked.items()}
+        rows = {name: spread._replace(probs=pair[0], target=pair[1], costs=costs) for name, pair in checked.items()}
+        if not is_left_out.any():
+            return rows
+        kept = ~is_left_out.flatten().cpu()
+        ids = spread.ids[kept]
+        if clusters is None:  # ids count up to at most the number of rows
+            ids = ids.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        return {name: each.at(kept)._replace(ids=ids) for name, each in rows.items()}
 
     def _add_all(self, rows: Mapping[str, Rows], cluster: str | None, crossed: Sequence[str] = ()) -> None:
         if cluster is None:

@@ -39,6 +39,7 @@ def evaluate(
     unit: Sequence[object] | Tensor | None = None,
     combine: Combine = "mean",
     costs: Tensor | None = None,
+    ignore_index: int | None = None,
     class_names: Sequence[str] | int | None = None,
     settings: Mapping[str, Any] | None = None,
     intervals: bool = True,
@@ -80,7 +81,9 @@ def evaluate(
             rows of a unit, ``(n, C)``, and returns those of the unit, ``(C,)``. The function also gets the labels and
             the decisions of these rows, as one-hot probabilities.
         costs: ``(N, C)`` finite numbers: the cost of deciding for each class, if it differs from row to row, such as an
-            amount of money. Gains are negative costs. Or ``(N, C, C)``, by true class: row, true class, decision.
+            amount of money. Gains are negative costs. Or ``(N, C, C)``, by true class: row, true class, decision, as
+            decision rules take them (`mpcs_torch.functional.costs_if_wrong`).
+        ignore_index: The label of rows, such as pixels, to leave out.
         class_names: The names of the C classes, or C. Default: the names in the concern or data frame, else 0, 1, ...
         settings: Further settings for the metrics that have them, such as ``k`` and ``t`` of MPCS.
         intervals: Whether to compute intervals and compare models.
@@ -133,7 +136,7 @@ def evaluate(
         intervals=intervals,
     )
     is_clustered, classes, notes = clusters is not None or has_positions, len(evaluation.class_names), list[str]()
-    rows = evaluation._checked_rows(by_model, target, groups, clusters, weights, costs, frequencies)
+    rows = evaluation._checked_rows(by_model, target, groups, clusters, weights, costs, frequencies, ignore_index)
     if unit is not None:
         units = DecisionUnits.of(unit, combine, concern, classes, len(next(iter(rows.values())).ids))
         rows = {name: units.combined(each, classes, is_clustered=is_clustered) for name, each in rows.items()}

@@ -73,8 +73,8 @@ class Result(Generic[ScoresT]):
     """Warnings that values may be misleading."""
     over_costs: OverCosts | None = None
     """Bounds of mean costs, if costs are known as ranges; else None."""
-    decision_curves: "DecisionCurves | None" = None
-    """Decision curves for a report of files; None without a class at risk."""
+    decision_curves: "DecisionCurves | str" = "they are drawn for files of probabilities."
+    """Decision curves for a report of files, or the reason why it has none."""
     read: Sequence[str] = ()
     """One line for each file, which states how the file was read."""
     without: Sequence[NotCompared] = ()
@@ -135,7 +135,10 @@ class Result(Generic[ScoresT]):
             return measured
         known = [*scores.values, *scores.by_class()]
         rule = f"metric must be one of {', '.join(known)}, but got {quoted(metric)}"
-        hint = self._way_to(metric) or did_you_mean(metric, known) or self._way_to(metric.partition("[")[0])
+        base = metric.partition("[")[0]
+        is_of_known = base in {name.partition("[")[0] for name in known}  # then its class may be misspelled
+        hint = "" if is_of_known else self._way_to(base)
+        hint = hint or did_you_mean(metric, known) or self._way_to(base)
         raise ValueError(f"{rule}: {hint}" if hint else f"{rule}.")
 
     def _way_to(self, metric: str) -> str | None:

@@ -120,7 +120,7 @@ def checked_scores(
     try:
         raise_first(samples.find_faults())
     except InvalidValueError as error:  # the message names arguments that evaluate does not have
-        rule = error.rule.replace("pass from_logits=True", "take logits.softmax(1)").replace(" (or ignore_index)", "")
+        rule = error.rule.replace("pass from_logits=True", "take logits.softmax(1)")
         raise InvalidValueError(rule, error.value, sample=error.sample, column=error.column) from None
     return samples.scores.detach().double().cpu(), samples.labels.target.cpu() if shares is None else shares
 

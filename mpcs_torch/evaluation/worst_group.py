@@ -2,6 +2,7 @@
 
 import warnings
 from math import nan
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -53,7 +54,8 @@ class WorstGroup(WrapperMetric):
         require(is_directed, "metric must be a Metric whose higher_is_better is True or False", type(metric).__name__)
         if metric.dist_sync_on_step:
             raise ValueError("metric must have dist_sync_on_step=False: processes may have rows of other groups.")
-        require(groups >= 1 and min_rows >= 1, "groups and min_rows must be at least 1", f"{groups} and {min_rows}")
+        are_whole = all(isinstance(number, Integral) and number >= 1 for number in (groups, min_rows))
+        require(are_whole, "groups and min_rows must be whole numbers of at least 1", f"{groups!r} and {min_rows!r}")
         self.metrics: Any = nn.ModuleList(metric.clone() for _ in range(groups))
         self.counter: Any = _GroupRows(groups)
         self.min_rows = min_rows
@@ -139,7 +141,8 @@ class WorstGroup(WrapperMetric):
     def _codes(self, groups: Tensor, target: Tensor) -> Tensor:
         """Return the group of each row, (N,), int64; raise a ValueError unless ``groups`` are groups of the rows."""
         number = len(self.metrics)
-        is_whole = groups.shape == target.shape[:1] and bool(groups.eq(groups.long().remainder(number)).all())
+        is_whole = groups.shape == target.shape[:1] and not (groups.is_floating_point() or groups.is_complex())
+        is_whole = is_whole and bool(groups.eq(groups.long().remainder(number)).all())
         require(is_whole, f"groups must be integers from 0 to {number - 1}, one for each row", quoted(groups))
         return groups.to(target.device, torch.int64)
 

@@ -60,6 +60,7 @@ from mpcs_torch.functional.detection.normalization import CohortStatistics as Co
 from mpcs_torch.functional.detection.normalization import cohort_statistics as cohort_statistics
 from mpcs_torch.functional.detection.normalization import normalize_scores as normalize_scores
 from mpcs_torch.functional.inputs.faults import ProbabilitiesWarning as ProbabilitiesWarning
+from mpcs_torch.functional.inputs.groups import costs_if_wrong as costs_if_wrong
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities as MeasuredProbabilities
 from mpcs_torch.functional.probability.probability_accuracy import calibration_slope as calibration_slope
 from mpcs_torch.functional.probability.probability_accuracy import probability_accuracy as probability_accuracy

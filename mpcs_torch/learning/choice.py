@@ -18,8 +18,10 @@ from mpcs_torch.calibration import CalibrationWarning
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.functional.comparison.means import estimate_mean
-from mpcs_torch.functional.concern.decision import least_risk
+from mpcs_torch.functional.concern.decision import ranked_choices
+from mpcs_torch.functional.concern.losses import mixed
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.inputs.groups import costs_by_label
 
 FACTORS = (1.0, 0.8, 0.7, 0.6, 0.5, 0.45, 0.4, 0.35, 0.3, 0.25, 0.2, 0.15, 0.1)
 """The candidate decision factors. A factor is the cost of a harmless error if the worst error costs 1. With a factor of
@@ -54,12 +56,12 @@ class FactorEffect(NamedTuple):
 def best_calibration(logits: Tensor, target: Tensor, harm: Tensor) -> Calibrated:
     """Calibrate logits (N, C) by a temperature or, if it scores better, by a scale and a bias for each class.
 
-    If ``harm`` (C, C) is asymmetric, margins make a model prefer some classes, which a temperature cannot correct. If
-    it is symmetric, only a temperature is tried.
+    If ``harm``, as in `log_score`, is asymmetric, margins make a model prefer some classes, which a temperature cannot
+    correct. If it is symmetric, only a temperature is tried.
     """
     methods: list[ScalingMethod] = ["temperature"]
-    of_classes = harm[:, : len(harm)]
-    if not torch.equal(of_classes, of_classes.T):
+    of_classes = harm[..., : harm.shape[-2]]
+    if not torch.equal(of_classes, of_classes.mT):
         methods.append("vector")
     tried = []
     for method in methods:
@@ -86,10 +88,16 @@ def calibrated(logits: Tensor, target: Tensor, method: ScalingMethod) -> Tensor:
 
 
 def log_score(probs: Tensor, target: Tensor, harm: Tensor) -> Tensor:
-    """Return -log p(true class) - log(1 - expected harm) of each sample: (N,), in nats."""
-    unharmed = 1 - (probs * harm[target, : probs.shape[1]]).sum(dim=1)
+    """Return -log p(true class) - log(1 - expected harm) of each sample: (N,), in nats.
+
+    ``harm`` is as in `effects_of_factors`. If each sample has its own, it counts as much as it has at stake: its score
+    is that of its harm divided by the highest, times this highest harm.
+    """
+    of_true = costs_by_label(harm, target)[:, : probs.shape[1]]
+    stakes = torch.ones_like(probs[:, 0]) if harm.ndim == 2 else harm.amax(dim=(1, 2))
+    unharmed = 1 - (probs * of_true).sum(dim=1) / stakes.clamp(min=MIN_PROBABILITY)
     right = probs.gather(1, target.unsqueeze(1)).squeeze(1)
-    return -right.clamp(min=MIN_PROBABILITY).log() - unharmed.clamp(min=MIN_PROBABILITY).log()
+    return -stakes * (right.clamp(min=MIN_PROBABILITY).log() + unharmed.clamp(min=MIN_PROBABILITY).log())
 
 
 def effects_of_factors(probs: Tensor, harm: Tensor, factors: Sequence[float] = FACTORS) -> list[FactorEffect]:
@@ -97,9 +105,10 @@ def effects_of_factors(probs: Tensor, harm: Tensor, factors: Sequence[float] = F
 
     ``harm`` (C, C), in [0, 1], is the harm of each decision (column) for each true class (row), such as 1 for a
     dangerous error. ``factors`` begin with 1, unless 0 is the only factor, which minimizes ``harm`` itself. Then
-    ``harm`` may also be costs (C, C + A + 1), with A coarse answers and a referral, divided by the highest cost.
+    ``harm`` may also be costs (C, C + A + 1), with A coarse answers and a referral, divided by the highest cost; or
+    costs of each sample, with one more dimension (`harm_of_rows`).
     """
-    expected = torch.stack([probs @ outcome for outcome in _outcomes(harm)])  # (2, N, decisions)
+    expected = torch.stack([mixed(probs, outcome) for outcome in _outcomes(harm)])  # (2, N, decisions)
     every, first = torch.arange(len(probs)), decide(probs, harm, factors[0])
     effects = []
     for factor in factors:
@@ -134,14 +143,15 @@ def choose_factor(
         before: The decisions of another model.
         clusters: ``(N,)`` cluster codes of the samples.
     """
-    outcomes = _outcomes(harm)
+    every = torch.arange(len(probs))
+    by_decision = torch.stack([costs_by_label(outcome, target) for outcome in _outcomes(harm)])
     if before is None:
         before = decide(probs, harm, factors[0])
     effects = [each for each in effects_of_factors(probs, harm, factors) if each.right >= -max_accuracy_loss]
     # The first of equals is the highest factor, which changes the fewest decisions.
     for effect in sorted(effects, key=lambda each: each.harm):
         decision = decide(probs, harm, effect.factor)
-        is_right, harmed = outcomes[:, target, decision] - outcomes[:, target, before]
+        is_right, harmed = by_decision[:, every, decision] - by_decision[:, every, before]
         highest_right = estimate_mean(is_right, CHANGES, clusters).end(1, CONFIDENCE)
         lowest_harm = estimate_mean(harmed, CHANGES, clusters).end(0, CONFIDENCE)
         if highest_right >= -max_accuracy_loss and lowest_harm <= 0:
@@ -151,12 +161,14 @@ def choose_factor(
 
 def _outcomes(harm: Tensor) -> Tensor:
     """Return two matrices for each true class (row) and decision (column): is it correct (0 or 1), and its harm."""
-    return torch.stack([torch.eye(*harm.shape, dtype=torch.float64), harm.double()])
+    is_right = torch.eye(*harm.shape[-2:], dtype=torch.float64)
+    return torch.stack([is_right.expand_as(harm), harm.double()])
 
 
 def decide(probs: Tensor, harm: Tensor, factor: float) -> Tensor:
     """Return the decisions (N,) of the lowest expected cost, by ``probs`` (N, C) and the costs of `softened`."""
-    return least_risk(probs, softened(harm.double(), factor))
+    costs = softened(harm.double(), factor) if factor else harm.double()
+    return ranked_choices(mixed(probs, costs), probs).first(costs.shape[-1])
 
 
 def softened(harm: Tensor, factor: float) -> Tensor:
@@ -170,6 +182,18 @@ def harm_matrix(concern: ConcernSpec) -> Tensor:
         return concern.dangerous_pairs().double()
     weights = concern.mpcs_weights().fill_diagonal_(0)
     return weights / weights.max()
+
+
+def harm_of_rows(costs: Tensor, concern: ConcernSpec) -> Tensor:
+    """Return ``costs`` (N, C, C), with those of coarse answers and referrals by ``concern``, as harm: (N, C, K).
+
+    Costs are those beyond the right decision; the lowest harm of a sample is 0, and the highest of all samples is 1.
+    """
+    further = concern.costs()[:, costs.shape[1] :].expand(len(costs), -1, -1)
+    every = torch.cat([costs.double(), further], dim=2)
+    beyond = every - costs.diagonal(dim1=1, dim2=2).unsqueeze(2)
+    harm = beyond - beyond.amin(dim=(1, 2), keepdim=True)
+    return harm / harm.max().clamp(min=MIN_PROBABILITY)
 
 
 def with_factor(concern: ConcernSpec, factor: float) -> ConcernSpec:

@@ -16,7 +16,6 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
 from mpcs_torch.errors import MpcsError, quoted, require
 from mpcs_torch.functional.concern.decision import Choices, ranked_choices, rounding_bound
-from mpcs_torch.functional.concern.losses import log_complement
 from mpcs_torch.functional.inputs.arrays import by_class, no_concern
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
@@ -26,14 +25,12 @@ from mpcs_torch.io.artifacts import load_artifact, save_artifact
 from mpcs_torch.io.local_paths import local_path
 from mpcs_torch.io.untrusted_files import check_whole_tensors
 from mpcs_torch.learning.rule_fit import (
-    FitCandidates,
     FitSamples,
     check_row_costs,
     checked_logits,
     choose_thresholds,
     class_frequencies,
-    draw_calibration_units,
-    needs_path,
+    split_rows,
 )
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit, RuleReport, report_on
 
@@ -58,7 +55,7 @@ class UnfittedRuleWarning(UserWarning):
 class Assessment(NamedTuple):
     """The decisions for N samples, the classes with the minimum expected cost, and why decisions differ from these.
 
-    For logits (N, C, ...), such as those of pixels, all fields have the shape (N, ...).
+    For logits (N, C, ...), such as those of pixels, all fields but ``costs`` have the shape (N, ...).
     """
 
     decision: Tensor
@@ -72,6 +69,8 @@ class Assessment(NamedTuple):
     reason: Tensor
     """Codes, (N,), int64. 0: the decision is the best class. 1: a coarse answer or a referral costs less. 2: the logits
     are not finite. 3 + j: the risk of the best class is too high for limit j."""
+    costs: Tensor | None = None
+    """The costs of the samples, as they were passed to `DecisionRule.assess`; None if there were none."""
 
 
 CalibrationMethod = Literal[ScalingMethod, None]
@@ -214,11 +213,12 @@ class DecisionRule(nn.Module):
         require(len(shape) >= 2 and shape[1] == classes, rule, shape)
         self._warn_if_unfitted()
         if self.has_row_costs or (self.limits and self.is_fitted):
-            rule = "costs must be given if they were in the fit, and only then if there are limits"
+            rule = "costs must be given if they were in the fit (--cost-columns), and only then if there are limits"
             require((costs is not None) == self.has_row_costs, rule, "none" if costs is None else "some")
         flat = None if costs is None else flat_costs(costs, shape).to(preds.device).float()
         assessed = self._assess(by_class(preds, classes), flat, prod(shape[2:]))
-        return Assessment(*(values.reshape(shape[:1] + shape[2:]) for values in assessed))
+        in_shape = Assessment(*(values.reshape(shape[:1] + shape[2:]) for values in assessed[:-1]))
+        return in_shape._replace(costs=costs)
 
     def _assess(self, preds: Tensor, costs: Tensor | None, positions: int) -> Assessment:
         """Return the `Assessment` of M logits (M, C); each sample has so many successive ``positions`` among them."""
@@ -254,12 +254,10 @@ class DecisionRule(nn.Module):
         with torch.autocast(preds.device.type, enabled=False):  # the guarantee must not depend on autocast precision
             # Use log-probabilities: adding a constant to the logits of a row must change nothing.
             log_probs = self.calibration(preds.float().log_softmax(dim=1)).log_softmax(dim=1)
-            scores = log_probs + self.prior_ratio.float().log()
-            probs = scores.softmax(dim=1)
+            probs = (log_probs + self.prior_ratio.float().log()).softmax(dim=1)
             weighed = expected = probs @ self.costs.float()
             if costs is not None:
-                # 1 - p is the exponential of its logarithm, which is exact even where p rounds to 1.
-                known = (probs.unsqueeze(2) * costs).sum(1) if costs.ndim == 3 else costs * log_complement(scores).exp()
+                known = (probs.unsqueeze(2) * costs).sum(1)
                 expected = torch.cat([known, expected[:, known.shape[1] :] * self.highest_cost], dim=1)
                 highest_gain = costs.flatten(1).amin(dim=1, keepdim=True).clamp(max=0)
                 weighed = expected - highest_gain  # because ties are relative, costs must be at least 0
@@ -291,6 +289,7 @@ class DecisionRule(nn.Module):
         groups: Mapping[str, Sequence[object] | Tensor] | None = None,
         weights: Sequence[float] | Tensor | None = None,
         costs: Tensor | None = None,
+        ignore_index: int | None = None,
     ) -> Self:
         """Fit the calibration, the correction for ``priors`` and the thresholds on samples unseen in training.
 
@@ -304,11 +303,12 @@ class DecisionRule(nn.Module):
             groups: For each column in the ``by`` of a limit: ``(N,)`` the name of the group of each sample.
             weights: ``(N,)`` weights of the samples, if only some samples of each cluster were kept: the size of the
                 cluster divided by the number of its kept samples. Default: limits hold for kept samples only.
-            costs: Costs of the samples, finite, in place of those of the concern; they must be known before the true
-                class is. ``(N, C, ...)``: of deciding for each class if it is wrong, such as an amount of money; right
-                decisions cost 0. Or by true class, ``(N, C, C, ...)``: sample, true class, decision; gains are
-                negative. Coarse answers and referrals cost what the concern says, in the same unit. Limits on costs
-                are then not possible.
+            costs: ``(N, C, C, ...)``: costs of the samples, by true class and decision, finite, in place of those of
+                the concern; gains are negative. `mpcs_torch.functional.costs_if_wrong` makes them of amounts. They must
+                be known before the true class is. Coarse answers and referrals cost what the concern says, in the same
+                unit. Limits on costs are then not possible.
+            ignore_index: The label of samples without a label, such as some pixels. They do not count; but with
+                ``refers_whole``, whole samples are referred by all positions, as new ones will be.
 
         Raises:
             ValueError: If a shape, a dtype or a value is invalid. If a limit counts too few samples or clusters to be
@@ -326,29 +326,32 @@ class DecisionRule(nn.Module):
         if preds.ndim > 2 and clusters is None:
             clusters = range(number)
         flat = None if costs is None else flat_costs(costs, preds.shape).to(preds.device).float()
-        preds, target = checked_logits(preds, target, len(self.costs), calibrates=self.calibration_method is not None)
+        calibrates = self.calibration_method is not None
+        preds, labels = checked_logits(preds, target, len(self.costs), ignore_index, calibrates=calibrates)
+        labelled = labels.counted.nonzero().squeeze(1)
+        require(len(labelled), "target must have a label other than ignore_index", ignore_index)
+        target, sample = labels.target[labelled], labelled.cpu() // positions
         if flat is not None:
             of_costs = [str(limit) for limit in self.limits if limit.errors == "cost"]
             rule = "limits must not be on costs where each sample has costs of its own, whose highest is not known"
             require(not of_costs, rule, ", ".join(of_costs))
-            check_row_costs(flat, target)
+            check_row_costs(flat[labelled], target)
         columns = {limit.by for limit in self.limits if limit.by is not None}
         by_sample = codes_by_column(groups, number)
         if not columns <= set(by_sample):
             raise ValueError(f"groups must have the columns of the limits, {quoted(sorted(columns))}, but lacks some.")
-        codes = {
-            column: Groups(each.names, each.codes.repeat_interleave(positions)) for column, each in by_sample.items()
-        }
+        codes = {column: Groups(each.names, each.codes[sample]) for column, each in by_sample.items()}
         cluster_codes = None
-        if clusters is not None:
-            cluster_codes = group_codes("clusters", clusters, number).codes.repeat_interleave(positions)
-        weights = None if weights is None else row_weights(weights, number).repeat_interleave(positions)
+        if clusters is not None:  # some clusters may have no sample with a label
+            codes_of_rows = group_codes("clusters", clusters, number).codes[sample]
+            cluster_codes = codes_of_rows.unique(return_inverse=True)[1]  # type: ignore[no-untyped-call]
+        weights = None if weights is None else row_weights(weights, number)[sample]
         per_cluster = [str(limit) for limit in self.limits if limit.per == CLUSTER]
         is_valid = not per_cluster or clusters is not None
         require(is_valid, "clusters must be given for limits per cluster", ", ".join(per_cluster))
         before = {name: value.clone() for name, value in self.state_dict().items()}
         was_fitted, self.is_fitted = self.is_fitted, True
-        samples = FitSamples(preds, target, codes, cluster_codes, weights, flat, positions)
+        samples = FitSamples(preds, labelled, target, codes, cluster_codes, weights, flat, positions)
         try:
             self._fit(samples)
         except BaseException:
@@ -368,44 +371,37 @@ class DecisionRule(nn.Module):
         return self
 
     def _fit(self, samples: FitSamples) -> None:
-        preds, target, groups, clusters, weights, costs, positions = samples
+        preds, labelled, target, _, clusters, weights, costs, positions = samples
         if clusters is None and weights is not None:
             clusters = torch.arange(len(target))
-        calibration_rows, threshold_rows = self._split(len(target), clusters)
+        is_fitted = self.calibration_method is not None or self.priors is not None
+        split = self.limits, self.concern, len(target), clusters, self.seed
+        calibration_rows, threshold_rows = split_rows(*split, is_fitted=is_fitted)
         is_split = len(threshold_rows) < len(target)
         if isinstance(self.calibration, TemperatureScaling | VectorScaling):
-            self.calibration.fit(preds[calibration_rows].log_softmax(dim=1), target[calibration_rows])
+            self.calibration.fit(preds[labelled[calibration_rows]].log_softmax(dim=1), target[calibration_rows])
         if self.priors is not None:
             frequencies = class_frequencies(target[calibration_rows], self.concern.classes)
             self.prior_ratio.copy_(self.priors.to(preds) / frequencies.to(preds))
         if self.limits:
             (answers, is_worth), probs, _ = self._weigh(preds, costs, positions)
             risks = [self._over_sample(self._expected(probs, losses, answers), positions) for losses in self.losses]
-            risk = torch.where(is_worth.unsqueeze(2), torch.stack(risks, dim=2), torch.inf).cpu().double()
-            candidates = FitCandidates(target.cpu(), answers.cpu(), risk, groups, clusters, weights)
-            thresholds = choose_thresholds(self.limits, self.concern, candidates, calibration_rows, threshold_rows)
-            self.thresholds.copy_(thresholds)
-        costs = None if costs is None else costs[threshold_rows]
+            risk = torch.where(is_worth.unsqueeze(2), torch.stack(risks, dim=2), torch.inf)[labelled].cpu().double()
+            of_limits = samples._replace(target=target.cpu(), clusters=clusters)
+            of_answers, rows = (answers[labelled].cpu(), risk), (calibration_rows, threshold_rows)
+            self.thresholds.copy_(choose_thresholds(self.limits, self.concern, of_limits, *of_answers, *rows))
+        judged = labelled[threshold_rows]
         report = report_on(
-            self._assess(preds[threshold_rows], costs, positions).decision,
+            self._assess(preds, costs, positions).decision[judged],
             target[threshold_rows],
             self.concern,
             is_clustered=clusters is not None,
             weights=None if weights is None else weights[threshold_rows],
-            costs=costs,
+            costs=None if costs is None else costs[judged],
         )
         if is_split or self.calibration_method is not None:
             report = report._replace(calibrated_by=len(calibration_rows))
         self.report = report._replace(seed=self.seed if is_split else None)
-
-    def _split(self, samples: int, clusters: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return the rows for the calibration and those for the thresholds; all rows for both if no split is needed."""
-        units = torch.arange(samples) if clusters is None else clusters
-        is_fitted_twice = self.calibration_method is not None or self.priors is not None or clusters is not None
-        if not self.limits or not (is_fitted_twice or needs_path(self.limits, self.concern)):
-            return torch.arange(samples), torch.arange(samples)
-        is_calibration = draw_calibration_units(int(units.max()) + 1, self.seed)[units]
-        return is_calibration.nonzero().squeeze(1), (~is_calibration).nonzero().squeeze(1)
 
     def _warn_if_unfitted(self) -> None:
         if not (self.is_fitted or self.limits) and (self.calibration_method is not None or self.priors is not None):

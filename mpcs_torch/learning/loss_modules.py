@@ -9,9 +9,9 @@ from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.concern.losses import (
-    RowCosts,
     check_margin,
     concern_loss,
+    costs_of_errors,
     penalty_matrix,
     softmax_margin_loss,
 )
@@ -92,7 +92,7 @@ class ConcernLoss(_LossOfLogits):
         matrix = None if concern is None else concern_weights(concern).float()  # some devices do not support float64
         if matrix is not None:
             check_concern(matrix, len(matrix))
-            matrix = penalty_matrix(matrix)
+            matrix = penalty_matrix(without_diagonal(matrix))
         classes = None if matrix is None else len(matrix)
         super().__init__(
             classes, weight, ignore_index=ignore_index, label_smoothing=label_smoothing, reduction=reduction
@@ -113,14 +113,13 @@ class ConcernLoss(_LossOfLogits):
             target: ``(N,)``, ``(N, ...)`` or ``()`` integer class indices in ``[0, C)``, or ``ignore_index``.
                 Alternatively, the shares of the classes, >= 0 (as from mixup): floating point, shaped like ``logits``.
             sample_weight: ``(N,)``, ``(N, ...)`` or ``()`` weights >= 0 of the samples. Default: 1.
-            costs: Costs of the samples, finite, in place of those of ``concern``. Shaped like ``logits``: of deciding
-                for each class if it is wrong, such as an amount of money; the entry of the true class is not read. Or
-                by true class, with one more dimension, ``(N, C, C, ...)``: sample, true class, decision. D is then what
-                a decision costs beyond the right one, at least 0. The penalties of a sample sum to 1, so only the
-                ratios of its costs count: if some samples cost more than others, pass ``sample_weight``, too.
+            costs: ``(N, C, C, ...)`` or ``(C, C)``: costs of the samples, by true class and decision, in place of those
+                of ``concern``; `mpcs_torch.functional.costs_if_wrong` makes them of amounts. D is then what a decision
+                costs beyond the right one, at least 0. The penalties of a sample sum to 1, so only the ratios of its
+                costs count: if some samples cost more than others, pass ``sample_weight``, too.
         """
         batch = self._batch(logits, target, sample_weight, self.penalties)
-        penalties = self.penalties if costs is None else RowCosts.of(batch, logits, costs, is_penalty=True)
+        penalties = self.penalties if costs is None else penalty_matrix(costs_of_errors(batch, logits, costs))
         return concern_loss(batch, penalties, self.concern_share)
 
 
@@ -205,8 +204,8 @@ class SoftmaxMarginLoss(_LossOfLogits):
         typical amount; a margin of 1 to 4 nats is then usual for it.
         """
         batch = self._batch(logits, target, sample_weight, self.costs)
-        of_rows = self.costs if costs is None else RowCosts.of(batch, logits, costs, is_penalty=False)
-        return softmax_margin_loss(batch, of_rows, self.margin)
+        costs = self.costs if costs is None else costs_of_errors(batch, logits, costs)
+        return softmax_margin_loss(batch, costs, self.margin)
 
 
 class MarginRamp:

@@ -11,8 +11,9 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.comparison.means import estimate_mean
+from mpcs_torch.functional.inputs.arrays import at_rows
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
-from mpcs_torch.functional.inputs.groups import group_codes
+from mpcs_torch.functional.inputs.groups import flat_costs, group_codes
 from mpcs_torch.learning.choice import (
     CHANGES,
     FACTORS,
@@ -23,13 +24,14 @@ from mpcs_torch.learning.choice import (
     decide,
     effects_of_factors,
     harm_matrix,
+    harm_of_rows,
     softened,
     with_factor,
 )
 from mpcs_torch.learning.decision_rule import DecisionRule
 from mpcs_torch.learning.loss_modules import SoftmaxMarginLoss
-from mpcs_torch.learning.rule_fit import checked_logits, draw_calibration_units
-from mpcs_torch.learning.rule_limit import Limit, decision_values
+from mpcs_torch.learning.rule_fit import check_row_costs, checked_logits, split_rows
+from mpcs_torch.learning.rule_limit import Limit, values_of
 from mpcs_torch.tables import Table
 
 MAX_ACCURACY_LOSS = 0.005
@@ -94,7 +96,8 @@ class Recommendation:
     name: str
     """The name of the chosen loss: a key of `Recipe.losses`, or the name of another candidate."""
     rule: DecisionRule
-    """The fitted decision rule. Its input is the logits of the chosen model, or `average_logits` of its models."""
+    """The fitted decision rule. Its input is the logits of the chosen model, or `average_logits` of its models, and the
+    costs of the samples if they had some."""
     factor: float | None
     """The rule's cost of a harmless error, if the worst error costs 1; None if the rule uses the concern's costs."""
     steps: tuple[Step, ...]
@@ -119,7 +122,7 @@ class Recommendation:
         return Table(EFFECTS, rows)
 
     def __str__(self) -> str:
-        costs = "by the costs of the concern"
+        costs = f"by the costs of the {'samples' if self.rule.has_row_costs else 'concern'}"
         if self.factor is not None:
             costs = f"by cost: a harmless error costs {self.factor:g}, the worst error 1"
         lines = [
@@ -155,6 +158,7 @@ class Recipe:
         *,
         clusters: Sequence[object] | Tensor | None = None,
         groups: Mapping[str, Sequence[object] | Tensor] | None = None,
+        costs: Tensor | None = None,
     ) -> Recommendation:
         """Choose a loss, and fit a decision rule on the CPU, with validation samples unseen in training.
 
@@ -162,7 +166,8 @@ class Recipe:
         probabilities of its models. Then the factor of least expected harm is chosen whose expected loss of accuracy is
         allowed. A factor is the cost of a harmless error in decisions, if the worst error costs 1. If 95 % intervals of
         counts show that the decisions are worse than those of the plain models, the next best factor or loss is tried.
-        If a referral has a cost, decisions are by the costs of the concern, without a factor.
+        If a referral has a cost, decisions are by the costs of the concern, without a factor. If samples have ``costs``
+        of their own, decisions are by these, and a sample counts in the score by the most that it can cost.
 
         With limits, a fifth of the samples is used for this choice and for the calibration. The others only set the
         thresholds, so the limits are guaranteed.
@@ -176,6 +181,7 @@ class Recipe:
             target: As in `DecisionRule.fit`.
             clusters: As in `DecisionRule.fit`; the 95 % intervals account for them, too.
             groups: As in `DecisionRule.fit`.
+            costs: As in `DecisionRule.fit`. Pass those of the training samples to the losses, too.
 
         Raises:
             ValueError: If the plain models are missing, a loss has another number of models, or an argument is invalid
@@ -183,26 +189,27 @@ class Recipe:
         """
         require(PLAIN in logits, f"logits must include those of {PLAIN!r}", quoted(list(logits)))
         models = {name: self._checked(name, logits[name], target) for name in [PLAIN, *logits]}
-        target = target.cpu().long()
         codes = None if clusters is None else group_codes("clusters", clusters, len(target)).codes
-        rows = torch.arange(len(target))
-        if self.limits:
-            units = rows if codes is None else codes
-            rows = rows[draw_calibration_units(int(units.max()) + 1, seed=0)[units]]
+        flat = None if costs is None else flat_costs(costs, (len(target), len(self.concern.classes))).cpu()
+        samples = _Samples(target.cpu().long(), codes, flat)
+        if flat is not None:
+            check_row_costs(flat, samples.target)
+        rows, _ = split_rows(self.limits, self.concern, len(target), codes, seed=0, is_fitted=True)
         means = {name: average_logits(each) for name, each in models.items()}
-        of_choice = _Samples(target[rows], None if codes is None else codes[rows])
-        suited = {name: best_calibration(mean[rows], of_choice.target, self._harm) for name, mean in means.items()}
+        of_choice = at_rows(samples, rows)
+        harm, factors = self._goal(of_choice.costs)
+        suited = {name: best_calibration(mean[rows], of_choice.target, harm) for name, mean in means.items()}
         name, factor = self._chosen(suited, of_choice)
         concern = self.concern
         if factor not in (None, self._factor_of_concern):
             concern = with_factor(concern, factor)
         rule = DecisionRule(concern, self.limits, calibration=suited[name].method)
-        rule.fit(means[name], target, clusters=clusters, groups=groups)
-        decisions = self._decisions(models, target, name, factor)
+        rule.fit(means[name], samples.target, clusters=clusters, groups=groups, costs=flat)
+        decisions = self._decisions(models, samples, name, factor)
         if self.limits:
-            decisions["+ referrals that keep the limits"] = rule(means[name])
-        effects = () if factor is None else tuple(effects_of_factors(suited[name].probs, self._harm, self._factors))
-        steps = tuple(_Samples(target, codes).steps(decisions, self.concern))
+            decisions["+ referrals that keep the limits"] = rule(means[name], flat)
+        effects = () if factor is None else tuple(effects_of_factors(suited[name].probs, harm, factors))
+        steps = tuple(samples.steps(decisions, self.concern))
         return Recommendation(name, rule, factor, steps, effects, self.max_accuracy_loss)
 
     def _checked(self, name: str, given: Models, target: Tensor) -> list[Tensor]:
@@ -212,31 +219,24 @@ class Recipe:
         return [checked_logits(logits, target, classes, calibrates=True)[0].cpu() for logits in each_model]
 
     @property
-    def _has_factors(self) -> bool:
-        """Whether a factor is chosen: not beside a price of a referral or a limit on costs, which have a scale."""
-        return self.concern.refer is None and all(limit.errors != "cost" for limit in self.limits)
-
-    @property
     def _factor_of_concern(self) -> float:
         return 0.0 if self.concern.weights is not None else self.concern.factor
 
-    @property
-    def _factors(self) -> tuple[float, ...]:
-        """The candidate factors, that of the concern included."""
-        if not self._has_factors:
-            return (0.0,)
-        return tuple(sorted({*FACTORS, self._factor_of_concern}, reverse=True))
+    def _goal(self, costs: Tensor | None) -> tuple[Tensor, tuple[float, ...]]:
+        """Return the harm of decisions, and the candidate factors, that of the concern included.
 
-    @property
-    def _harm(self) -> Tensor:
-        if self._has_factors:
-            return harm_matrix(self.concern)
-        costs = self.concern.costs()
-        return costs / costs.max()
+        The only factor is 0 if costs have a scale: those of samples, or beside a price of a referral or a limit.
+        """
+        if costs is not None:
+            return harm_of_rows(costs, self.concern), (0.0,)
+        if self.concern.refer is not None or any(limit.errors == "cost" for limit in self.limits):
+            of_concern = self.concern.costs()
+            return of_concern / of_concern.max(), (0.0,)
+        return harm_matrix(self.concern), tuple(sorted({*FACTORS, self._factor_of_concern}, reverse=True))
 
     def _chosen(self, suited: Mapping[str, Calibrated], samples: "_Samples") -> tuple[str, float | None]:
-        """Return the name of the best loss that has an admissible factor, and this factor."""
-        harm, factors = self._harm, self._factors
+        """Return the name of the best loss that has an admissible factor, and this factor, if there are several."""
+        harm, factors = self._goal(samples.costs)
         before = decide(suited[PLAIN].probs, harm, factors[0])
         for name in sorted(suited, key=lambda name: suited[name].score):
             factor = choose_factor(
@@ -249,17 +249,17 @@ class Recipe:
                 clusters=samples.clusters,
             )
             if factor is not None:
-                return name, factor if self._has_factors else None
+                return name, factor if len(factors) > 1 else None
         raise AssertionError("the first factor is always admissible for the plain models")
 
     def _decisions(
-        self, models: Mapping[str, Sequence[Tensor]], target: Tensor, chosen: str, factor: float | None
+        self, models: Mapping[str, Sequence[Tensor]], samples: "_Samples", chosen: str, factor: float | None
     ) -> dict[str, Tensor]:
         """Return the decisions (N,) of each step, by its name. Each sample is calibrated by others."""
+        harm, _ = self._goal(samples.costs)
 
         def by_cost(logits: Tensor) -> Tensor:
-            probs = best_calibration(logits, target, self._harm).probs
-            return decide(probs, self._harm, factor or 0.0)
+            return decide(best_calibration(logits, samples.target, harm).probs, harm, factor or 0.0)
 
         decisions = {f"{PLAIN}, most probable class": models[PLAIN][0].argmax(dim=1)}
         decisions["+ decided by cost"] = by_cost(models[PLAIN][0])
@@ -275,13 +275,14 @@ class _Samples(NamedTuple):
 
     target: Tensor
     clusters: Tensor | None
+    costs: Tensor | None
+    """The costs of the samples by true class, (N, C, C); None if they are those of the concern."""
 
     def steps(self, decisions: Mapping[str, Tensor], concern: ConcernSpec) -> list[Step]:
         """Measure each way to decide, and compare it with the one before."""
         steps, before = list[Step](), None
-        by_decision = decision_values(concern)
         for name, decision in decisions.items():
-            values = by_decision[:, self.target, decision]
+            values = values_of(decision, self.target, concern, self.costs)
             changes: list[Change | None] = [None, None]
             if before is not None:
                 changes = [self._change(change) for change in (values - before)[:2]]

@@ -13,7 +13,7 @@ from mpcs_torch.functional.comparison.means import estimate_mean
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.groups import flat_costs, group_codes
 from mpcs_torch.learning.decision_rule import Assessment
-from mpcs_torch.learning.rule_limit import decision_values, paid_costs
+from mpcs_torch.learning.rule_limit import decision_values, values_of
 from mpcs_torch.tables import in_digits
 
 ABOUT_ESTIMATES = "Estimated from the probabilities, which is right only while they are calibrated, and is no limit:"
@@ -25,7 +25,7 @@ class Estimate(NamedTuple):
 
     name: str
     value: float
-    """The estimated mean over all samples: of the risks, or expected costs, of their decisions."""
+    """The estimated mean over samples: of the risks, or expected costs, of their decisions."""
     samples: int
     labelled: int = 0
     """The number of samples with a label; the others do not count in the difference."""
@@ -36,6 +36,8 @@ class Estimate(NamedTuple):
     high: float = nan
     sure: str = CONFIDENCE_TEXT
     """The confidence of the interval, as text."""
+    without: int = 0
+    """The number of further samples, of which no estimate is known, as of coarse answers; they do not count."""
 
     @property
     def is_alarm(self) -> bool:
@@ -43,7 +45,8 @@ class Estimate(NamedTuple):
         return self.low > 0 or self.high < 0
 
     def __str__(self) -> str:
-        text = f"{self.name}: {in_digits(self.value, 4)} (of {self.samples})"
+        others = f"; no estimate of {self.without} more" if self.without else ""
+        text = f"{self.name}: {in_digits(self.value, 4)} (of {self.samples}{others})"
         if self.labelled:
             ends = f"{self.sure}: {in_digits(self.low, 3)} to {in_digits(self.high, 3)}"
             text += f"; measured minus estimated: {in_digits(self.difference, 3, '+')} ({ends}; {self.labelled} labels)"
@@ -61,7 +64,6 @@ def estimate_decisions(
     target: Tensor | None = None,
     *,
     clusters: Sequence[object] | Tensor | None = None,
-    costs: Tensor | None = None,
 ) -> list[Estimate]:
     r"""Estimate the rate of dangerous errors and the mean cost of decisions before labels come.
 
@@ -78,7 +80,6 @@ def estimate_decisions(
             labelled without regard to their errors. Default: there are no labels yet.
         clusters: ``(N,)`` the cluster of each sample, as in `DecisionRule.fit`. Default: samples are independent; of
             samples with several positions, each sample is a cluster.
-        costs: The costs of the samples, if and only if they were given to `DecisionRule.assess`.
 
     Returns:
         Two `Estimate`, of dangerous errors and of costs, with 95 % intervals of differences. They are for one look: a
@@ -105,19 +106,21 @@ def estimate_decisions(
     number, *positions = shape = tuple(assessed.decision.shape)
     labels = torch.full(shape, -1) if target is None else target.cpu().long()
     require(labels.shape == shape, f"target must have shape {shape}", tuple(labels.shape))
+    highest_class, known = int(labels.max()) if labels.numel() else 0, len(concern.classes)
+    require(highest_class < known, f"target must be below {known}, and below 0 where it is not known", highest_class)
     labels, decisions = labels.flatten(), assessed.decision.cpu().flatten()
     of_best = torch.stack([assessed.risk, assessed.cost]).detach().cpu().double().flatten(1)
-    estimated, measured = estimated_and_measured(concern, decisions, labels, of_best)
-    highest = [1.0, float(concern.costs().max())]
-    if costs is not None:
-        flat = flat_costs(costs, (number, len(concern.classes), *positions)).cpu().double()
-        measured[1] = paid_costs(flat, labels.clamp(min=0), decisions, measured[1]).where(labels >= 0, nan)
+    highest, flat = [1.0, float(concern.costs().max())], None
+    if assessed.costs is not None:
+        flat = flat_costs(assessed.costs, (number, len(concern.classes), *positions)).cpu().double()
         highest[1] = max(highest[1], float(flat.abs().max()))
+    estimated, measured = estimated_and_measured(concern, decisions, labels, of_best, flat)
     codes = torch.arange(number) if clusters is None else group_codes("clusters", clusters, number).codes
     codes = codes.repeat_interleave(prod(positions))
     estimates = list[Estimate]()
     for name, limit, expected, gaps in zip((DANGEROUS, COST), highest, estimated, measured - estimated, strict=True):
-        estimate = Estimate(name, expected.nanmean().item(), int(expected.isfinite().sum()))
+        known = int(expected.isfinite().sum())
+        estimate = Estimate(name, expected.nanmean().item(), known, without=len(expected) - known)
         is_known = gaps.isfinite()
         if is_known.any():
             mean = estimate_mean(gaps[is_known], (-limit, limit), codes[is_known])
@@ -128,17 +131,17 @@ def estimate_decisions(
 
 
 def estimated_and_measured(
-    concern: ConcernSpec, decisions: Tensor, target: Tensor, of_best: Tensor
+    concern: ConcernSpec, decisions: Tensor, target: Tensor, of_best: Tensor, costs: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return the estimated and the measured losses of decisions (M,), whether they are dangerous and their costs.
 
     Both have the shape (2, M), with NaN where a loss is not known: labels below 0 are missing. ``of_best`` (2, M) are
-    the risks and expected costs of the best classes. A referral is no error and has its price, if this is the same for
-    all true classes. Estimates of coarse answers, which are sets of classes, are not known.
+    the risks and expected costs of the best classes; ``costs`` are as in `values_of`. A referral is no error and has
+    its price, if this is the same for all true classes. Estimates of coarse answers, which are sets of classes, are not
+    known.
     """
-    losses = decision_values(concern)[1:3]
-    low, high = losses[:, :, -1].aminmax(dim=1)
+    low, high = decision_values(concern)[1:3, :, -1].aminmax(dim=1)
     of_referral = torch.where(low == high, low, nan).unsqueeze(1)
     estimated = of_best.where(decisions < len(concern.classes), nan)
-    measured = losses[:, target.clamp(min=0), decisions].where(target >= 0, nan)
+    measured = values_of(decisions, target.clamp(min=0), concern, costs)[1:3].where(target >= 0, nan)
     return torch.where(decisions < 0, of_referral, estimated), measured

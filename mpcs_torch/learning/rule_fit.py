@@ -11,7 +11,8 @@ from mpcs_torch.calibration.scaling import not_finite
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.faults import raise_first
-from mpcs_torch.functional.inputs.groups import Groups
+from mpcs_torch.functional.inputs.groups import Groups, valid_values
+from mpcs_torch.functional.inputs.labels import Labels
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
 from mpcs_torch.learning.limited_rate import LimitedRate, UnattainableLimitError
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit
@@ -23,39 +24,27 @@ MAX_STEPS = 500
 
 
 class FitSamples(NamedTuple):
-    """M samples to fit a rule with; those of successive positions, such as pixels, are of one sample (image)."""
+    """M samples to fit a rule with; those of successive positions, such as pixels, are of one sample (image).
+
+    All but the logits and the costs are those of the K samples with a label.
+    """
 
     preds: Tensor
     """The logits, (M, C)."""
+    labelled: Tensor
+    """The indices of the samples with a label, (K,), int64."""
     target: Tensor
-    """The true classes, (M,), int64."""
+    """The true classes, (K,), int64."""
     groups: Mapping[str, Groups]
     """The groups of the samples, by the name of the column."""
     clusters: Tensor | None
-    """The cluster of each sample, (M,), int64 codes; None if samples are independent."""
+    """The cluster of each sample, (K,), int64 codes; None if samples are independent."""
     weights: Tensor | None
-    """The inverse sampling probability of each sample, float64 (M,); None if all samples of each cluster were kept."""
+    """The inverse sampling probability of each sample, float64 (K,); None if all samples of each cluster were kept."""
     costs: Tensor | None
-    """The costs of the samples: (M, C), or (M, C, C) by true class; None if they are those of the concern."""
+    """The costs of the samples by true class, (M, C, C); None if they are those of the concern."""
     positions: int
     """The number of positions of each sample."""
-
-
-class FitCandidates(NamedTuple):
-    """N samples to fit J limits on the CPU, each with K candidate decisions (answers)."""
-
-    target: Tensor
-    """The true classes, (N,), int64."""
-    answers: Tensor
-    """The candidate decisions, cheapest first, int64 (N, K): classes, or C and above for sets of classes."""
-    risk: Tensor
-    """The estimated loss under each limit, float64 (N, K, J): at most 1, or infinite if a referral costs less."""
-    groups: Mapping[str, Groups]
-    """The groups of the samples, by the name of the column."""
-    clusters: Tensor | None
-    """The cluster of each sample, (N,), int64 codes; None if samples are independent."""
-    weights: Tensor | None = None
-    """The inverse sampling probability of each sample, float64 (N,); None if all samples of each cluster were kept."""
 
 
 def needs_path(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
@@ -71,23 +60,29 @@ def _needs_steps(limits: Sequence[Limit], concern: ConcernSpec) -> bool:
 def choose_thresholds(
     limits: Sequence[Limit],
     concern: ConcernSpec,
-    samples: FitCandidates,
+    samples: FitSamples,
+    answers: Tensor,
+    risk: Tensor,
     calibration_rows: Tensor,
     threshold_rows: Tensor,
 ) -> Tensor:
     """Return the thresholds (J,), one per limit, with which as many samples are decided as the limits allow.
 
+    ``answers`` (N, A), int64, are the candidate decisions of the samples, cheapest first: classes, or C and above for
+    sets of classes. ``risk`` (N, A, J), float64, is their estimated loss under each limit: at most 1, or infinite if a
+    referral costs less. All tensors are on the CPU.
+
     An answer is allowed if, for each limit, its estimated loss divided by the highest loss is below the threshold. If
     `needs_path`, the samples ``calibration_rows`` fix a path (a sequence of threshold vectors). The samples
     ``threshold_rows`` choose a step of this path.
     """
-    counted = torch.stack([limit.counted(samples.target, samples.answers, concern) for limit in limits], dim=2)
+    counted = torch.stack([limit.counted(samples.target, answers, concern) for limit in limits], dim=2)
     highest = [float(limit.losses(concern).max()) for limit in limits]
-    path, places = None, samples.risk[..., 0]
+    path, places = None, risk[..., 0]
     if needs_path(limits, concern):
-        path = _path(limits, highest, samples.risk[calibration_rows, 0], counted[calibration_rows, 0])
-        places = path.first_place(samples.risk)
-    places = torch.where(samples.risk.isfinite().all(dim=2), places, torch.inf)
+        path = _path(limits, highest, risk[calibration_rows, 0], counted[calibration_rows, 0])
+        places = path.first_place(risk)
+    places = torch.where(risk.isfinite().all(dim=2), places, torch.inf)
     if _needs_steps(limits, concern):
         ends = ends_of_steps(places[calibration_rows], rounding=1e-5, most=MAX_STEPS)
     else:
@@ -95,7 +90,7 @@ def choose_thresholds(
     steps, decided_at = len(ends), torch.bucketize(places, ends, right=True)  # infinite places are behind all steps
     times = _units(samples, threshold_rows) / _units(samples, calibration_rows)
     pilots, rates = list[LimitedRate](), list[LimitedRate]()
-    for rate in _rates(limits, highest, concern, samples, counted):
+    for rate in _rates(limits, highest, concern, samples, answers, counted):
         pilot, tested = rate.at(calibration_rows), rate.at(threshold_rows)
         _check_attainable(tested, rate, is_split=len(threshold_rows) < len(samples.target))
         bets = pilot.bets_for(decided_at[calibration_rows], steps, times)
@@ -111,13 +106,18 @@ def choose_thresholds(
     return path.thresholds_at(end)
 
 
-def _units(samples: FitCandidates, rows: Tensor) -> int:
+def _units(samples: FitSamples, rows: Tensor) -> int:
     """Return the number of clusters among the samples ``rows``, or without clusters, of samples."""
     return len(rows) if samples.clusters is None else len(set(samples.clusters[rows].tolist()))
 
 
 def _rates(
-    limits: Sequence[Limit], highest: Sequence[float], concern: ConcernSpec, samples: FitCandidates, counted: Tensor
+    limits: Sequence[Limit],
+    highest: Sequence[float],
+    concern: ConcernSpec,
+    samples: FitSamples,
+    answers: Tensor,
+    counted: Tensor,
 ) -> list[LimitedRate]:
     """Return the rates to test, one per limit, or per group of its ``by``; losses are divided by the highest."""
     rates = []
@@ -131,7 +131,7 @@ def _rates(
                 f"the limit '{limit}'{group}",
                 limit.at_most / highest[number],
                 limit.confidence,
-                limit.losses(concern)[samples.target.unsqueeze(1), samples.answers] / highest[number],
+                limit.losses(concern)[samples.target.unsqueeze(1), answers] / highest[number],
                 counted[..., number] & (codes == code).unsqueeze(1),
                 limit.is_of_decided,
                 samples.clusters,
@@ -165,30 +165,31 @@ def _check_attainable(rate: LimitedRate, all_rows: LimitedRate, *, is_split: boo
         raise replace(error, needed=total_units(error.needed)) from None
 
 
-def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrates: bool) -> tuple[Tensor, Tensor]:
-    """Validate logits (N, C, ...), finite if ``calibrates``, and labels (N, ...), and flatten them to (M, C) and (M,).
+def checked_logits(
+    preds: Tensor, target: Tensor, num_classes: int, ignore_index: int | None = None, *, calibrates: bool
+) -> tuple[Tensor, Labels]:
+    """Validate logits (N, C, ...), finite if ``calibrates``, and labels (N, ...); return logits (M, C), and labels.
 
     16-bit logits become float32.
     """
     require(preds.ndim >= 2, "preds must have shape (N, C) or (N, C, ...)", tuple(preds.shape))
-    samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
+    samples = flatten_samples(preds, target, num_classes, "logits", ignore_index)
     raise_first(samples.find_faults())
     if calibrates:
         raise_first([not_finite(samples.scores)])
     if not len(preds):
         raise ValueError("preds must have at least one sample, but is empty.")
-    return samples.wide(), samples.labels.target
+    return samples.wide(), samples.labels
 
 
 def check_row_costs(costs: Tensor, target: Tensor) -> None:
-    """Check that costs, (M, C) if wrong or (M, C, C) by true class, are finite, and do not tell the labels (M,)."""
-    require(costs.isfinite().all(), "costs must be finite", costs[~costs.isfinite()][:1].tolist())
-    if costs.ndim == 2:
-        rule = "costs must be known before the true class is: of each class if it is wrong, or by true class"
-        for label, of_class in enumerate((costs == 0).unbind(1)):
-            is_true = target == label
-            is_told = is_true.any() and (~is_true).any() and bool((of_class == is_true).all())
-            require(not is_told, rule, f"0 for class {label} where it is the true class, and only there")
+    """Check that costs by true class, (M, C, C), are finite, and do not tell the labels (M,)."""
+    valid_values("costs", "cost", costs)
+    rule = "costs must be known before the true class is"
+    for label, of_class in enumerate((costs == 0).all(dim=1).unbind(1)):
+        is_true = target == label
+        is_told = is_true.any() and (~is_true).any() and bool((of_class == is_true).all())
+        require(not is_told, rule, f"0 for class {label} where it is the true class, and only there")
 
 
 def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
@@ -203,6 +204,21 @@ def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
 def calibration_units(total: int) -> int:
     """Return how many of ``total`` samples or clusters are used to fit the calibration of a rule with limits."""
     return max(1, round(CALIBRATION_SHARE * total))
+
+
+def split_rows(
+    limits: Sequence[Limit], concern: ConcernSpec, samples: int, clusters: Tensor | None, seed: int, *, is_fitted: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the rows for the calibration and those for the thresholds; all rows for both if no split is needed.
+
+    It is needed for limits if anything but their thresholds ``is_fitted`` to samples, or if samples fix a path.
+    """
+    rows = torch.arange(samples)
+    if not limits or not (is_fitted or clusters is not None or needs_path(limits, concern)):
+        return rows, rows
+    units = rows if clusters is None else clusters
+    is_calibration = draw_calibration_units(int(units.max()) + 1, seed)[units]
+    return rows[is_calibration], rows[~is_calibration]
 
 
 def draw_calibration_units(total: int, seed: int) -> Tensor:

@@ -314,12 +314,9 @@ def report_on(
     """Return a report on ``decisions`` (N,), int64: a class, C + a for coarse answer a, or -1 for a referral.
 
     With ``is_clustered``, error counts have no interval. ``weights`` (N,) weight the means over samples, but not the
-    error counts of classes. ``costs``, (N, C) or (N, C, C) as in `DecisionRule.fit`, replace those of the concern.
+    error counts of classes. ``costs``, (N, C, C) as in `DecisionRule.fit`, replace those of the concern.
     """
-    by_decision = decision_values(concern).to(target.device)
-    _, dangerous, cost, referred = by_decision[:, target, decisions]  # -1 is the last column
-    if costs is not None:
-        cost = paid_costs(costs, target, decisions, cost)
+    _, dangerous, cost, referred = values_of(decisions, target, concern, costs)
     if weights is None:
         weights = torch.ones(len(target), dtype=torch.float64)
     weights = weights.to(cost)
@@ -338,15 +335,18 @@ def report_on(
     )
 
 
-def paid_costs(costs: Tensor, target: Tensor, decisions: Tensor, otherwise: Tensor) -> Tensor:
-    """Return what decisions (N,) cost by the ``costs`` of rows, (N, C) if wrong or (N, C, C) by true class: (N,).
+def values_of(decisions: Tensor, target: Tensor, concern: ConcernSpec, costs: Tensor | None = None) -> Tensor:
+    """Return the four values of `decision_values` for decisions (N,) and true classes (N,): (4, N), float64.
 
-    Referrals and coarse answers cost what is in ``otherwise`` (N,).
+    ``costs`` of rows by true class, (N, C, C), replace those of the concern, except of coarse answers and referrals.
     """
-    known = costs_by_label(costs, target).to(otherwise)
-    is_class = (decisions >= 0) & (decisions < known.shape[1])
-    paid = known.gather(1, decisions.where(is_class, 0).unsqueeze(1)).squeeze(1)
-    return torch.where(is_class, paid, otherwise)
+    values = decision_values(concern).to(target.device)[:, target, decisions]  # -1 is the last column
+    if costs is not None:
+        known = costs_by_label(costs, target).to(values)
+        is_class = (decisions >= 0) & (decisions < known.shape[1])
+        paid = known.gather(1, decisions.where(is_class, 0).unsqueeze(1)).squeeze(1)
+        values[2] = torch.where(is_class, paid, values[2])
+    return values
 
 
 def _errors_by_class(

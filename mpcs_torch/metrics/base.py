@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import reduce, wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import torch
@@ -11,6 +12,7 @@ from torchmetrics import Metric
 from torchmetrics.utilities.distributed import gather_all_tensors
 from torchmetrics.utilities.exceptions import TorchMetricsUserError
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
 from mpcs_torch.functional.measure import Measure, fingerprint
@@ -153,6 +155,10 @@ class SumMetric(Metric):
         @wraps(update)
         def run(*args: Any, **kwargs: Any) -> None:
             is_compiling = torch.compiler.is_compiling()
+            if not is_compiling and (len(args) > 2 or "sample_weight" in kwargs):
+                _, *taken = signature(type(self).update).parameters
+                is_valid = "sample_weight" in taken or ("sample_weight" not in kwargs and len(args) <= len(taken))
+                require(is_valid, f"sample_weight must be left out: {type(self).__name__} takes none", "some")
             copy = self if is_compiling else self._shallow_copy()
             with torch.no_grad():
                 type(self).update(copy, *args, **kwargs)

@@ -21,6 +21,7 @@ from mpcs_torch.evaluation.files.words import DECISION
 from mpcs_torch.functional import anytime_interval
 from mpcs_torch.functional.comparison.means import is_beyond_chance
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.inputs.faults import outside
 from mpcs_torch.io.artifacts import sealed_json, unsealed_json
 from mpcs_torch.io.atomic_files import locked, replace_text
 from mpcs_torch.io.local_paths import local_path
@@ -36,6 +37,7 @@ RISK, CHANGE = "risk", "change"
 CHANCE, TIME = "chance", "time"
 ESTIMATES = ("risk", "cost")
 """The columns with the estimated risk and the expected cost of the best class, as `mpcs decide apply` writes them."""
+OF_ROWS = f"{COST}, not compared with labels, because logs do not have the costs of rows"
 MAX_STATE_BYTES = 100_000_000
 """The maximum size of a state file, which is read into memory."""
 STATES = ("loss", "samples", "past", "raised", "starts", "block")
@@ -56,6 +58,8 @@ class Settings:
     least_chance: float = 1.0
     cluster_size: float = 1.0
     """The largest number of rows that are wrong together."""
+    has_row_costs: bool = False
+    """Whether the rule decides by costs of rows, which logs do not have."""
 
 
 Position = tuple[int, str]
@@ -124,16 +128,22 @@ def read_log(
         tell(sentence)
     has_chance, ones = CHANCE in others.columns, torch.ones(len(target)).double()
     chance = torch.from_numpy(others.numbers(CHANCE)) if has_chance else ones
-    is_bad = (target != NO_LABEL) & ~((chance >= least_chance) & (chance <= 1))
-    if is_bad.any():
-        row = int(is_bad.int().argmax())
-        rule = f"must be from {least_chance:g} (--least-chance) to 1 where there is a label, but is {chance[row]:g}"
-        raise others.error(rule, row, CHANCE)
+    estimated = [torch.from_numpy(others.numbers(name)) for name in of_best]
+    of_chance = f"from {least_chance:g} (--least-chance) to 1 where there is a label"
+    checks = {CHANCE: (chance, of_chance, outside(chance, least_chance, 1) & (target != NO_LABEL))}
+    if estimated:  # NaN where it is not known
+        risk, cost = estimated
+        checks["risk"] = risk, "from 0 to 1, or empty", outside(risk, 0, 1) & ~risk.isnan()
+        is_gain = (cost < 0) & (not settings.has_row_costs)
+        checks["cost"] = cost, "finite and, without costs of rows, at least 0, or empty", cost.isinf() | is_gain
+    for name, (values, rule, is_bad) in checks.items():
+        if is_bad.any():
+            row = int(is_bad.int().argmax())
+            raise others.error(f"must be {rule}, but is {values[row]:g}", row, name)
     codes = {
         column: others.codes(column, partial(_code, {name: code for code, name in enumerate(names)}), "")
         for column, names in groups.items()
     }
-    estimated = [torch.from_numpy(others.numbers(name)) for name in of_best]
     return LogRows(numbers, decisions.squeeze(1), target, chance, codes, others.columns.get(TIME, ()), estimated)
 
 
@@ -243,11 +253,19 @@ class Watch:
             rows, estimated, labelled, weight, measured, compared = sums.tolist()
             if not rows:
                 continue
-            estimate = Estimate(name, estimated / rows, int(rows), int(labelled), sure=f"{100 * sure:g} %, at any time")
-            if labelled:
+            estimate = Estimate(name, estimated / rows, int(rows), without=self.rows - int(rows))
+            if name == COST and self.settings.has_row_costs:
+                estimate = estimate._replace(name=OF_ROWS)
+            elif labelled:
                 ends = anytime_interval(sums[4] / scale, sums[3], confidence=sure)
                 low, high = (scale * end.item() - compared / weight for end in ends)
-                estimate = estimate._replace(difference=(measured - compared) / weight, low=low, high=high)
+                estimate = estimate._replace(
+                    labelled=int(labelled),
+                    difference=(measured - compared) / weight,
+                    low=low,
+                    high=high,
+                    sure=f"{100 * sure:g} %, at any time",
+                )
             estimates.append(estimate)
         return estimates
 

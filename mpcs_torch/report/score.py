@@ -52,6 +52,8 @@ def write_score_report(
     brackets = f"In brackets: {CONFIDENCE_TEXT} intervals, of where a rate may be for new {unit} like these."
     notes = [brackets] if has_intervals else []
     notes += [f"{unit.capitalize()} count if at least one of their rows does."] if result.first.clusters else []
+    curves = result.decision_curves
+    notes += [f"There are no decision curves: {printable(curves)}"] if isinstance(curves, str) else []
     metrics = [
         part("table", table, f"Metrics of {title}" + (f": {family}" if family else ""), terms=terms)
         for family, table in result.sections().items()
@@ -122,7 +124,8 @@ def _over_costs(result: Result[ClassifierScores]) -> Markup:
 
 
 def _net_benefit(result: Result[ClassifierScores]) -> Markup:
-    if (curves := result.decision_curves) is None:
+    curves = result.decision_curves
+    if isinstance(curves, str):
         return Markup()
     sentences = [printable(sentence) for sentence in curves.sentences()]
     drawing = draw(curves.plot(), f"Decision curves. {sentences[0]}", ABOUT_CURVES)

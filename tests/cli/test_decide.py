@@ -10,6 +10,7 @@ import torch
 from mpcs_torch import ConcernSpec, load_concern
 from mpcs_torch.concern import save_concern
 from mpcs_torch.evaluation.files.formats import open_table
+from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import DecisionRule, Limit, plan_limit
 from tests.calibration.data import logits
 from tests.cli.printed import printed_tables
@@ -293,7 +294,10 @@ def test_rows_without_scores_are_left_out_and_stay_in_the_file(
     assert "is missing (--missing drop leaves such rows out)" in one_line(error)
     assert run("decide", "apply", rule, new, "--out", out, "--missing", "drop") == 0
     printed = capsys.readouterr().out
-    assert "1 row without a label, a score, a cluster or a unit left out: values are those of the others." in printed
+    assert (
+        "1 row without a label, score, cluster, unit, weight or cost left out: values are those of the others."
+        in printed
+    )
     assert "2 decisions, 0 of them referrals" in printed
     with out.open() as file:
         assert [(row["id"], row["decision"]) for row in csv.DictReader(file)] == [
@@ -392,21 +396,26 @@ def test_columns_of_costs_reach_the_rule_and_the_values(
         costed(tmp_path / f"{name}.csv", seed, dict(zip(columns, of_rows.T.tolist(), strict=True)))
         for seed, (name, of_rows) in enumerate(zip(("dev", "new"), costs, strict=True))
     ]
-    rule, out, options = tmp_path / "rule.pt", tmp_path / "out.csv", ("--cost-columns", ",".join(columns))
+    rule, out, named = tmp_path / "rule.pt", tmp_path / "out.csv", ("--cost-columns", ",".join(columns))
+    options = (*named, "--costs-if-wrong")
     limit = ("--limit", "dangerous <= 20 %")
     assert run("decide", "fit", files[0], "--concern", concern, "--out", rule, *limit, *options) == 0
     capsys.readouterr()
+    assert run("decide", "apply", rule, files[1], "--out", out, *named) == 2
+    assert "--cost-columns must be by true class, C x C columns" in one_line(capsys.readouterr().err)
     assert run("decide", "apply", rule, files[1], "--out", out, "--json") == 2
-    assert "costs must be given if they were in the fit" in one_line(capsys.readouterr().err)
+    assert "costs must be given if they were in the fit (--cost-columns)" in one_line(capsys.readouterr().err)
     assert run("decide", "apply", rule, files[1], "--out", out, *options, "--json") == 0
-    found = json.loads(capsys.readouterr().out)
+    told = capsys.readouterr()
+    found = json.loads(told.out)
     scores, target = logits(0)
-    expected = DecisionRule(load_concern(concern), Limit(0.2)).fit(scores, target, costs=costs[0])
+    expected = DecisionRule(load_concern(concern), Limit(0.2)).fit(scores, target, costs=costs_if_wrong(costs[0]))
     new, new_target = logits(1)
-    decided = expected(new, costs[1])
+    assessed = expected.assess(new, costs_if_wrong(costs[1]))
+    decided = assessed.decision
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert [row["decision"] for row in rows] == [[*NAMES, "refer"][label] for label in decided.tolist()]
-    assert [float(row["cost"]) for row in rows] == pytest.approx(expected.assess(new, costs[1]).cost.tolist(), rel=1e-4)
+    assert [float(row["cost"]) for row in rows] == pytest.approx(assessed.cost.tolist(), rel=1e-4)
     paid = costs[1].gather(1, decided.clamp(min=0).unsqueeze(1)).squeeze(1)
     paid = torch.where((decided == new_target) | (decided < 0), 0.0, paid)
     cost = found["estimated"][1]
@@ -414,16 +423,18 @@ def test_columns_of_costs_reach_the_rule_and_the_values(
     assert cost["value"] + cost["difference"] == pytest.approx(paid.mean().item(), rel=1e-4)
     assert found["referrals"]
     assert "mean_cost" not in found["metrics"]
-    assert any("their mean is not measured" in note for note in found["notes"])
+    assert "the costs of rows have none of a referral" in told.err
 
 
-def test_columns_of_costs_by_true_class_are_those_of_mpcs_score(
-    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("is_if_wrong", [False, True])
+def test_columns_of_costs_are_those_of_mpcs_score(
+    is_if_wrong: bool, tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    costs = 9 * torch.rand(400, 16, generator=torch.Generator().manual_seed(0)).double()
-    columns = [f"{decided} for {true}" for true in NAMES for decided in NAMES]
+    costs = 9 * torch.rand(400, 4 if is_if_wrong else 16, generator=torch.Generator().manual_seed(0)).double()
+    columns = [f"{decided} for {true}" for true in NAMES for decided in NAMES][: costs.shape[1]]
     new = costed(tmp_path / "new.csv", 1, dict(zip(columns, costs.T.tolist(), strict=True)))
-    rule, out, options = tmp_path / "rule.pt", tmp_path / "out.csv", ("--cost-columns", ",".join(columns))
+    rule, out, options = tmp_path / "rule.pt", tmp_path / "out.csv", ["--cost-columns", ",".join(columns)]
+    options += ["--costs-if-wrong"] * is_if_wrong
     assert run("decide", "fit", new, "--concern", concern, "--out", rule, *options) == 0
     capsys.readouterr()
     assert run("decide", "apply", rule, new, "--out", out, *options, "--json", "--mute", "E1") == 0
@@ -432,11 +443,39 @@ def test_columns_of_costs_by_true_class_are_those_of_mpcs_score(
     scored = json.loads(capsys.readouterr().out)
     _, target = logits(1)
     decided = torch.tensor([NAMES.index(row["decision"]) for row in csv.DictReader(out.read_text().splitlines())])
-    paid = costs.view(400, 4, 4)[torch.arange(400), target, decided]
+    by_class = costs_if_wrong(costs) if is_if_wrong else costs.view(400, 4, 4)
+    paid = by_class[torch.arange(400), target, decided]
     for result in (found, scored):
         assert result["metrics"]["mean_cost"] == pytest.approx(paid.mean().item())
         assert result["intervals"]["mean_cost"] == pytest.approx(found["intervals"]["mean_cost"])
-    assert "costs of deciding red, yellow, green, blue: by true class, red for red" in found["read"][0]
+    words = "wrongly for red: red for red, " if is_if_wrong else "red, yellow, green, blue: by true class, red for red"
+    assert f"costs of deciding {words}" in found["read"][0]
+
+
+def test_a_missing_cost_names_its_row_or_refers_it_without_a_label(
+    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    costs = torch.ones(400, 4).double() + torch.arange(4)
+    costs[6, 2] = torch.nan
+    new = costed(tmp_path / "new.csv", 0, dict(zip("abcd", costs.T.tolist(), strict=True)))
+    rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
+    DecisionRule(load_concern(concern), calibration=None).save(rule)
+    options = ("--cost-columns", "a,b,c,d", "--costs-if-wrong")
+    fit, apply = ("decide", "fit", new, "--concern", concern, "--out", tmp_path / "other.pt"), ("decide", "apply", rule)
+    for verb in (fit, (*apply, new, "--out", out)):
+        assert run(*verb, *options) == 2
+        assert "new.csv, row 7, column c: must each be finite, but is missing (--missing drop" in one_line(
+            capsys.readouterr().err
+        )
+    assert run(*fit, *options, "--missing", "drop") == 0
+    table = [line.split(",") for line in lines_of(new)]
+    table[7][4] = ""
+    new.write_text("\n".join(map(",".join, table)) + "\n")
+    assert run(*apply, new, "--out", out, *options) == 0
+    assert [row["decision"] for row in csv.DictReader(out.read_text().splitlines())].index("refer") == 6
+    new.write_text("\n".join(",".join([*row[:4], *row[5:]]) for row in table) + "\n")  # without labels
+    assert run(*apply, new, "--out", out, *options, "--overwrite") == 0
+    assert [row["decision"] for row in csv.DictReader(out.read_text().splitlines())].index("refer") == 6
 
 
 def test_costs_that_tell_the_label_are_refused(
@@ -450,11 +489,8 @@ def test_costs_that_tell_the_label_are_refused(
         ("fit", new, "--concern", concern, "--out", tmp_path / "other.pt"),
         ("apply", rule, new, "--out", out),
     ):
-        assert run("decide", *verb, "--cost-columns", "a,b,c,d") == 2
-        message = (
-            "new.csv: costs must be known before the true class is: of each class if it is wrong, or by true class"
-        )
-        assert message in one_line(capsys.readouterr().err)
+        assert run("decide", *verb, "--cost-columns", "a,b,c,d", "--costs-if-wrong") == 2
+        assert "new.csv: costs must be known before the true class is" in one_line(capsys.readouterr().err)
     assert not out.exists()
 
 

@@ -1,5 +1,6 @@
 """Decision curves: the formula of dcurves at each threshold, beside acting on all and on none."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernRange, ConcernSpec, evaluate
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation import decision_curves
 from mpcs_torch.evaluation.decision_curve import curve_scale, scale_at_risk
 from tests.cli.test_cli import run
@@ -96,13 +98,8 @@ def test_costs_of_several_pairs_of_classes_imply_a_range() -> None:
 
 def test_the_class_at_risk_is_the_one_that_is_more_dangerous_to_miss() -> None:
     stages = ConcernSpec(["healthy", "mild", "severe"], weights=[[0, 1, 8], [10, 0, 2], [50, 20, 0]], dangerous=20)
-    at_risk = scale_at_risk(stages)
-    assert at_risk is not None
-    assert at_risk.of == "severe"
-    grouped = scale_at_risk(replace(stages, class_groups={"ill": ["mild", "severe"]}))
-    assert grouped is not None
-    assert grouped.classes == (1, 2)
-    assert scale_at_risk(replace(stages, dangerous=None)) is None
+    assert scale_at_risk(stages).of == "severe"
+    assert scale_at_risk(replace(stages, class_groups={"ill": ["mild", "severe"]})).classes == (1, 2)
 
 
 def test_clusters_and_weights_are_those_of_evaluate() -> None:
@@ -134,6 +131,10 @@ def test_names_take_thresholds() -> None:
         evaluate(LARGE, TARGET, concern=SKIN, metrics=["net_benefit[malignan@0.1]"])
     with pytest.raises(ValueError, match=r"recall\[malignant@0.1\] must name a class"):
         evaluate(LARGE, TARGET, concern=SKIN, metrics=["recall[malignant@0.1]"])
+    for threshold in ("0", "1", "10%", "1.5", "", "one"):
+        with pytest.raises(InvalidValueError) as refused:
+            evaluate(LARGE, TARGET, concern=SKIN, metrics=[f"net_benefit[malignant@{threshold}]"])
+        assert (refused.value.argument, refused.value.value) == ("threshold", repr(threshold))
 
 
 def write(path: Path, probs: Tensor, *, without: tuple[str, ...] = ()) -> str:
@@ -164,9 +165,21 @@ def test_the_report_of_files_has_the_sentences_of_the_function(tmp_path: Path) -
     assert [sentence for sentence in curves.sentences() if sentence not in text] == []
 
 
-@pytest.mark.parametrize("concern", ["weights: [[0, 9], [9, 0]]", "weights: [[0, 0], [9, 0]]\ndangerous: 5"])
-def test_the_report_has_no_curve_where_no_class_is_more_dangerous_to_miss(tmp_path: Path, concern: str) -> None:
+@pytest.mark.parametrize(
+    ("concern", "reason"),
+    [
+        ("weights: [[0, 9], [9, 0]]", "by the concern, no class is dangerous to miss whose opposite error is not"),
+        (
+            "weights: [[0, 0], [9, 0]]\ndangerous: 5",
+            "concern must imply thresholds above 0 and below 1, but got 0 to 0.",
+        ),
+        ("", "no concern (--concern) says which class is dangerous to miss."),
+    ],
+)
+def test_a_report_without_a_curve_says_why(tmp_path: Path, concern: str, reason: str) -> None:
     file, costs, page = write(tmp_path / "large.csv", LARGE), tmp_path / "costs.yaml", tmp_path / "page.html"
     costs.write_text(f"classes: [benign, malignant]\n{concern}\n")
-    assert run("score", file, "--concern", str(costs), "--html", str(page)) == 0
-    assert "What acting on" not in page.read_text()
+    assert run("score", file, *(["--concern", str(costs)] if concern else []), "--html", str(page)) == 0
+    text = re.sub("<[^>]+>", "", page.read_text().replace("\xa0", " "))
+    assert "What acting on" not in text
+    assert f"There are no decision curves: {reason}" in text

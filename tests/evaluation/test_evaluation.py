@@ -145,7 +145,7 @@ def test_arrays_soft_labels_and_names_are_taken() -> None:
         ({"preds": LOGITS}, "preds must be probabilities >= 0 .*for logits take logits.softmax"),
         ({"preds": FIRST[:, :1]}, "num_classes must be at least 2"),
         ({"preds": FIRST[:5]}, "target must"),
-        ({"target": TARGET + 1}, "target must hold class indices from 0 to 3, but"),
+        ({"target": TARGET + 1}, r"target must hold class indices from 0 to 3 \(or ignore_index\), but"),
         ({"groups": {"site": SITES[:9]}}, "site must be one name for each of the 240 rows, but got 9"),
         ({"clusters": [1, 2]}, "clusters must be one name for each of the 240 rows, but got 2"),
         ({"metrics": ["acuracy"]}, "did you mean accuracy"),

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
+from mpcs_torch.errors import InvalidValueError
 
 NAMES = ["road", "car", "person"]
 CONCERN = ConcernSpec(NAMES, weights=[[0, 1, 1], [2, 0, 1], [9, 3, 0]], dangerous=[["person", "road"]])
@@ -72,6 +73,27 @@ def test_decisions_soft_labels_costs_and_given_clusters_have_positions() -> None
     rows = by_class.movedim((1, 2), (-2, -1)).reshape(-1, 3, 3).numpy()
     paid = rows[np.arange(len(rows)), TARGET.flatten(), decisions.flatten()]
     assert found.value("mean_cost") == pytest.approx(paid.mean())
+
+
+def test_pixels_without_a_label_are_left_out() -> None:
+    is_void = torch.rand(TARGET.shape, generator=torch.Generator().manual_seed(1)) < 0.3
+    is_void[::7] = True  # some images have no label at all
+    kept, labels = ~is_void.flatten(), TARGET.masked_fill(is_void, 255)
+    found = evaluate({"A": PROBS, "B": PROBS.roll(1, 0)}, labels, concern=CONCERN, ignore_index=255)
+    flat = {"A": FLAT[kept], "B": FLAT.roll(36, 0)[kept]}
+    expected = evaluate(flat, TARGET.flatten()[kept], concern=CONCERN, clusters=IMAGE[kept])
+    for name in ("accuracy", "dangerous_rate"):
+        assert found.interval(name, "A") == pytest.approx(expected.interval(name, "A"))
+    assert found.comparisons[0].paired == pytest.approx(expected.comparisons[0].paired, rel=1e-4)
+    by_batch = Evaluation(NAMES, concern=CONCERN, has_positions=True)
+    labels[:4, 0] = 255
+    for rows in torch.arange(40).split(4):
+        by_batch.update(PROBS[rows], labels[rows], ignore_index=255)
+    whole = evaluate(PROBS, labels, concern=CONCERN, ignore_index=255)
+    assert by_batch.result().interval("accuracy") == pytest.approx(whole.interval("accuracy"))
+    with pytest.raises(InvalidValueError) as refused:
+        evaluate(PROBS, PROBS, concern=CONCERN, ignore_index=255)
+    assert refused.value.argument == "ignore_index"
 
 
 def test_images_may_come_one_by_one_and_in_any_size() -> None:

@@ -200,6 +200,7 @@ def test_precision_is_said_to_hold_at_the_shares_of_classes_that_were_tested() -
         ("expected_concern", r"add it to metrics \(--metrics\), and give a concern \(--concern\)"),
         ("cross_entropy", r"add it to metrics \(--metrics\)\.$"),
         ("auroc[1]", r"add it to metrics \(--metrics\)\.$"),
+        ("net_benefit[1@0.1]", r"add it to metrics \(--metrics\)\.$"),
     ],
 )
 def test_a_metric_that_was_not_measured_is_added(metric: str, told: str) -> None:

@@ -112,14 +112,27 @@ def test_a_frame_has_them() -> None:
     assert frame.loc[("B - A", "mean_cost"), "low"] < 0
 
 
+def test_costs_are_left_out_where_rows_are_referred() -> None:
+    found = measured(preds=REFERRED, class_names=3)
+    assert found.value("coverage") == 0
+    assert not {*NAMES} & {*found.first.values}
+    assert any("the costs of rows have none of a referral" in str(each) for each in found.warnings())
+
+
+REFERRED = torch.full((300,), -1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"costs": COSTS[:, :2]}, r"costs must be \(N, C\), \(300, 3\) here: .* have shape \(300, 2\)"),
+        ({"costs": COSTS[:, :2]}, r"costs must be of each decision, \(300, 3\), or by .* but got \(300, 2\)"),
         ({"costs": COSTS / 0}, "costs must each be finite, but sample 0 has inf"),
         ({"metrics": ["accuracy"]}, "has costs of rows, but no metric takes them: mean_cost and regret do"),
         ({"costs": None, "metrics": ["regret"]}, "has no costs of rows, but regret must have them"),
-        ({"preds": torch.full((300,), -1), "class_names": 3}, "among its decisions, but mean_cost, regret must"),
+        (
+            {"preds": REFERRED, "class_names": 3, "metrics": NAMES},
+            "mean_cost, regret must .* have none of it",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused(arguments: dict[str, Any], message: str) -> None:
@@ -165,6 +178,21 @@ def test_a_column_may_hold_lists_of_costs(tmp_path: Path, capsys: pytest.Capture
     found = json.loads(capsys.readouterr().out)
     assert found["read"][0].endswith("costs of deciding a, b, c: lists costs")
     assert found["metrics"]["regret"] == pytest.approx(measured().value("regret"))
+
+
+def test_a_row_without_a_cost_is_left_out_if_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    costs = COSTS.clone()
+    costs[7, 1] = torch.nan
+    path = written(tmp_path / "p.csv", A, torch.arange(300), costs)
+    options = ("score", path, "--cost-columns", "pay,ask,stop", "--metrics", "mean_cost", "--json")
+    assert run(*options) == 2
+    assert "row 8, column ask: must each be finite, but is missing (--missing drop" in capsys.readouterr().err
+    assert run(*options, "--missing", "drop") == 0
+    found = json.loads(capsys.readouterr().out)
+    kept = torch.arange(300) != 7
+    expected = evaluate(A[kept], TARGET[kept], costs=COSTS[kept], metrics=["mean_cost"])
+    assert found["metrics"]["mean_cost"] == pytest.approx(expected.value("mean_cost"))
+    assert any(note.startswith("1 row without a label") for note in found["notes"])
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"weights": [1.0]}, r"weights must be \(N,\) for the 300 rows, but have shape \(1,\)"),
+        ({"weights": [1.0]}, r"weights must be \(N,\) for the 300 rows, but got shape \(1,\)"),
         ({"weights": -WEIGHTS}, "weights must each be at least 0 and finite, but sample 0 has -0"),
         ({"prevalence": {"a": 1}}, "prevalence must name all classes"),
         ({"prevalence": [0.5, 0.5, 0.5]}, "prevalence must be 3 shares with the sum 1"),
@@ -212,7 +212,7 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
             "has weights of rows, but MulticlassAUROC takes none",
         ),
         ({"weights": torch.zeros(300)}, "result needs at least one row"),
-        ({"frequencies": [1]}, r"frequencies must be \(N,\) for the 300 rows, but have shape \(1,\)"),
+        ({"frequencies": [1]}, r"frequencies must be \(N,\) for the 300 rows, but got shape \(1,\)"),
         (
             {"frequencies": torch.zeros(300)},
             "frequencies must each be a whole number of at least 1, but sample 0 has 0.",

@@ -151,8 +151,9 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "no metric": ({"metric": 3}, f"{NO_METRIC}int"),
     "no direction": ({"metric": Overconfidence(2)}, f"{NO_METRIC}Overconfidence"),
     "each step": ({"metric": Accuracy(2, dist_sync_on_step=True)}, "dist_sync_on_step=False"),
-    "no groups": ({"groups": 0}, "groups and min_rows must be at least 1, but got 0 and 1"),
-    "no rows": ({"min_rows": 0}, "groups and min_rows must be at least 1, but got 2 and 0"),
+    "no groups": ({"groups": 0}, "groups and min_rows must be whole numbers of at least 1, but got 0 and 1"),
+    "no rows": ({"min_rows": 0}, "groups and min_rows must be whole numbers of at least 1, but got 2 and 0"),
+    "half a row": ({"min_rows": 2.5}, "groups and min_rows must be whole numbers of at least 1, but got 2 and 2.5"),
 }
 
 
@@ -164,7 +165,7 @@ def test_arguments_are_checked(arguments: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize(
     "groups",
-    [torch.tensor([0, 2, 0]), torch.tensor([0, -1, 0]), torch.tensor([0, 1]), torch.tensor([0.0, 0.5, 1])],
+    [torch.tensor([0, 2, 0]), torch.tensor([0, -1, 0]), torch.tensor([0, 1]), torch.tensor([0.0, 1, 1])],
 )
 def test_groups_of_a_batch_are_checked(groups: Tensor) -> None:
     wrapper = WorstGroup(Accuracy(2), groups=2)

@@ -19,7 +19,7 @@ def concern_loss(
     concern_share: float = 0.5,
     **settings: Any,
 ) -> Tensor:
-    penalties = None if concern is None else losses.penalty_matrix(concern)
+    penalties = None if concern is None else losses.penalty_matrix(without_diagonal(concern))
     batch = loss_batch(logits, target, LossSettings(**settings), sample_weight)
     return losses.concern_loss(batch, penalties, concern_share)
 

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.errors import InvalidValueError
+from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import DecisionRule, Limit
 
 SCENE = ConcernSpec(["road", "person"], dangerous=[["person", "road"]])
@@ -50,7 +52,8 @@ def test_a_fit_to_images_is_a_fit_to_pixels_in_the_clusters_of_their_images() ->
 def test_groups_weights_clusters_and_costs_are_of_images() -> None:
     logits, target = images(400, 0)
     sites, patients, weights = ["north", "south"] * 200, torch.arange(400) // 2, torch.rand(400) + 0.5
-    costs = torch.rand(400, 2, SIDE, SIDE) + 0.1
+    amounts = torch.rand(400, 2, SIDE, SIDE) + 0.1
+    costs = costs_if_wrong(amounts)
     limit = Limit(0.2, by="site")
     rule = DecisionRule(SCENE, limit)
     rule.fit(logits, target, groups={"site": sites}, clusters=patients, weights=weights, costs=costs)
@@ -60,11 +63,47 @@ def test_groups_weights_clusters_and_costs_are_of_images() -> None:
         groups={"site": np.repeat(sites, SIDE**2)},
         clusters=patients.repeat_interleave(SIDE**2),
         weights=weights.repeat_interleave(SIDE**2),
-        costs=flat(costs),
+        costs=costs_if_wrong(flat(amounts)),
     )
     assert rule.thresholds.tolist() == same.thresholds.tolist()
     assert rule.report == same.report
-    assert rule(logits, costs).flatten().tolist() == same(flat(logits), flat(costs)).tolist()
+    assert rule(logits, costs).flatten().tolist() == same(flat(logits), costs_if_wrong(flat(amounts))).tolist()
+
+
+@pytest.mark.parametrize("calibration", [None, "temperature"])
+def test_a_fit_leaves_out_pixels_without_a_label(calibration: Any) -> None:
+    logits, target = images(300, 0)
+    is_void = torch.rand(target.shape, generator=torch.Generator().manual_seed(1)) < 0.3
+    is_void[::9] = True  # some images have no label at all
+    settings: dict[str, Any] = {"calibration": calibration}
+    rule = DecisionRule(SCENE, LIMIT, **settings).fit(logits, target.masked_fill(is_void, 255), ignore_index=255)
+    kept, image = ~is_void.flatten(), torch.arange(300).repeat_interleave(SIDE**2)
+    costs = costs_if_wrong(torch.rand(300, 2, SIDE, SIDE) + 0.1)
+    same = DecisionRule(SCENE, LIMIT, **settings).fit(flat(logits)[kept], target.flatten()[kept], clusters=image[kept])
+    assert rule.thresholds.tolist() == same.thresholds.tolist()
+    assert rule.report == same.report
+    by_costs = DecisionRule(SCENE, **settings).fit(
+        logits, target.masked_fill(is_void, -1), costs=costs, ignore_index=-1
+    )
+    paid = costs.movedim((1, 2), (-2, -1))[~is_void][torch.arange(int(kept.sum())), target.flatten()[kept]]
+    decided = by_costs(logits, costs).flatten()[kept]
+    assert by_costs.report is not None
+    assert by_costs.report.cost == pytest.approx(paid.gather(1, decided.unsqueeze(1)).mean().item())
+    with pytest.raises(InvalidValueError) as refused:
+        rule.fit(logits, torch.full_like(target, 255), ignore_index=255)
+    assert (refused.value.argument, refused.value.value) == ("target", 255)
+
+
+def test_whole_images_are_referred_by_all_their_pixels_though_some_have_no_label() -> None:
+    logits, target = images(300, 0)
+    target[:, 0] = -100
+    rule = DecisionRule(SCENE, LIMIT, refers_whole=True, calibration=None).fit(logits, target, ignore_index=-100)
+    assessed = rule.assess(logits)
+    assert rule.report is not None
+    image_risk = assessed.risk.flatten(1).mean(1)
+    assert ((assessed.decision == -1).flatten(1).all(1)).tolist() == (image_risk >= rule.thresholds.item()).tolist()
+    assert 0 < rule.report.coverage < 1
+    assert rule.report.judged_by < 300 * (SIDE - 1) * SIDE
 
 
 def test_whole_images_are_referred_by_the_mean_risk_of_their_pixels(tmp_path: Any) -> None:

@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy
 from mpcs_torch import ConcernSpec
 from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.evaluation import EvaluationWarning
+from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import DecisionRule, Limit, average_logits, recommended
 from mpcs_torch.learning.choice import harm_matrix
 from mpcs_torch.learning.limited_rate import UnattainableLimitError
@@ -123,6 +124,43 @@ def test_the_costs_of_the_concern_are_a_candidate() -> None:
     assert [each.factor for each in recommended(own).choose(logits, target).effects] == sorted(
         {*FACTORS, 0.33}, reverse=True
     )
+
+
+@pytest.mark.parametrize("answers", [{}, {"red or yellow": 0.05}])
+def test_costs_of_samples_that_are_those_of_the_concern_change_nothing(answers: dict[str, float]) -> None:
+    logits, target = validation()
+    concern = replace(LIGHTS, refer=0.2, answers=answers)
+    costs = concern.costs()[:, :3].expand(len(target), 3, 3)
+    alone, by_costs = (recommended(concern).choose(logits, target, costs=each) for each in (None, costs))
+    assert (by_costs.name, by_costs.factor) == (alone.name, alone.factor) == (MARGIN, None)
+    for step, same in zip(by_costs.steps, alone.steps, strict=True):
+        assert values(step) == pytest.approx(values(same))
+        assert step.more_right == same.more_right
+    assert torch.equal(by_costs.rule(logits[MARGIN], costs), alone.rule(logits[MARGIN]))
+    assert "decided by the costs of the samples" in str(by_costs)
+
+
+def test_costs_of_samples_choose_the_model_that_is_better_where_most_is_at_stake() -> None:
+    generator = torch.Generator().manual_seed(0)
+    target = torch.randint(0, 3, (3000,), generator=generator)
+    noise = torch.randn(2, 3000, 3, generator=generator)
+    is_dear = (torch.arange(3000) % 5 == 0).unsqueeze(1)
+    strengths = torch.where(is_dear, torch.tensor([1.0, 3.0]), torch.tensor([3.0, 2.0]))
+    usual, careful = (strengths[:, [place]] * torch.eye(3)[target] + noise[place] for place in (0, 1))
+    logits = {PLAIN: usual, "careful": careful}
+    recipe = recommended(LIGHTS, max_accuracy_loss=0.2)
+    assert recipe.choose(logits, target).name == PLAIN
+    costs = costs_if_wrong(torch.where(is_dear, 50.0, 1.0) * torch.rand(3000, 3, generator=generator))
+    choice = recipe.choose(logits, target, costs=costs)
+    assert (choice.name, choice.factor, choice.effects) == ("careful", None, ())
+    rule = DecisionRule(LIGHTS, calibration=choice.rule.calibration_method).fit(careful, target, costs=costs)
+    assert torch.equal(choice.rule(careful, costs), rule(careful, costs))
+    most_probable = usual.argmax(dim=1)
+    assert choice.steps[0].cost == pytest.approx(costs[torch.arange(3000), target, most_probable].mean().item())
+    paid = [step.cost for step in choice.steps]
+    assert paid == sorted(paid, reverse=True), "each step saves"
+    with pytest.raises(ValueError, match="costs must each be finite"):
+        recipe.choose(logits, target, costs=costs / 0)
 
 
 def test_a_price_of_a_referral_decides_as_the_rule_of_the_concern_does() -> None:

@@ -1,7 +1,7 @@
 """Costs of each row in losses and decision rules: values by NumPy, the concern as the default, and bad input."""
 
-import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy, one_hot
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.errors import InvalidValueError
+from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import ConcernLoss, DecisionRule, Limit, SoftmaxMarginLoss
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -18,8 +20,12 @@ ROWS, CLASSES = 40, 3
 LOGITS = 2 * torch.randn(ROWS, CLASSES, generator=GENERATOR).double()
 TARGET = torch.randint(CLASSES, (ROWS,), generator=GENERATOR)
 SHARES = torch.rand(ROWS, CLASSES, generator=GENERATOR).double().softmax(1)
-IF_WRONG = 5 * torch.rand(ROWS, CLASSES, generator=GENERATOR).double()
+AMOUNTS = 5 * torch.rand(ROWS, CLASSES, generator=GENERATOR).double()
+IF_WRONG = costs_if_wrong(AMOUNTS)
 BY_CLASS = 5 * torch.rand(ROWS, CLASSES, CLASSES, generator=GENERATOR).double() - 1
+EYE = torch.eye(CLASSES).double()
+NO_GAINS = BY_CLASS * (1 - EYE) + BY_CLASS.amin(2, keepdim=True) * EYE
+"""Costs, some of them gains, of which that of the right decision is the lowest."""
 CONCERN = ConcernSpec(["a", "b", "c"], weights=[[0, 1, 4], [2, 0, 1], [9, 3, 0]])
 LOSSES = {"concern": ConcernLoss, "margin": SoftmaxMarginLoss}
 
@@ -27,10 +33,7 @@ LOSSES = {"concern": ConcernLoss, "margin": SoftmaxMarginLoss}
 def matrices(costs: Tensor) -> np.ndarray:
     """Return what each decision costs beyond the right one, (N, C, C)."""
     plain = costs.numpy()
-    if plain.ndim == 2:
-        return np.stack([np.where(np.arange(CLASSES) == true, 0, plain) for true in range(CLASSES)], axis=1)
-    right = np.einsum("nii->ni", plain)[:, :, None]
-    return np.maximum(plain - right, 0)
+    return plain - np.einsum("nii->ni", plain)[:, :, None]
 
 
 def by_hand(name: str, costs: Tensor, shares: np.ndarray) -> np.ndarray:
@@ -52,7 +55,19 @@ def loss_of(name: str, **settings: Any) -> Any:
     return ConcernLoss(CONCERN, concern_share=0.3, reduction="none", **settings)
 
 
-@pytest.mark.parametrize("costs", [IF_WRONG, BY_CLASS], ids=["if wrong", "by true class"])
+def test_amounts_if_wrong_are_costs_by_true_class() -> None:
+    expected = np.stack([np.where(np.arange(CLASSES) == true, 0, AMOUNTS) for true in range(CLASSES)], axis=1)
+    assert np.array_equal(IF_WRONG, expected)
+    assert torch.equal(costs_if_wrong(AMOUNTS[3]), IF_WRONG[3])
+    pixels = AMOUNTS.view(2, 4, 5, CLASSES).movedim(-1, 1)
+    of_pixels = IF_WRONG.view(2, 4, 5, CLASSES, CLASSES).movedim((-2, -1), (1, 2))
+    assert torch.equal(costs_if_wrong(pixels), of_pixels)
+    with pytest.raises(InvalidValueError) as refused:
+        costs_if_wrong(-AMOUNTS)
+    assert (refused.value.argument, refused.value.sample, refused.value.column) == ("amounts", 0, 0)
+
+
+@pytest.mark.parametrize("costs", [IF_WRONG, NO_GAINS], ids=["if wrong", "by true class"])
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_follow_their_equations(name: str, costs: Tensor) -> None:
     ours = loss_of(name)(LOGITS, TARGET, costs=costs)
@@ -73,42 +88,38 @@ def test_the_costs_of_the_concern_change_nothing(name: str) -> None:
     loss = loss_of(name)
     assert loss(LOGITS, TARGET, costs=costs).tolist() == pytest.approx(loss(LOGITS, TARGET).tolist(), rel=1e-6)
     assert loss(LOGITS, SHARES, costs=costs).tolist() == pytest.approx(loss(LOGITS, SHARES).tolist(), rel=1e-6)
-    ours = loss(LOGITS, TARGET, costs=CONCERN.costs()[TARGET])
-    assert ours.tolist() == pytest.approx(loss(LOGITS, TARGET).tolist(), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_pixels_and_single_samples_have_costs_of_their_shape(name: str) -> None:
-    loss, image = loss_of(name), (2, CLASSES, 4, 5)
+    loss = loss_of(name)
     logits, target = LOGITS.view(2, 4, 5, CLASSES).movedim(-1, 1), TARGET.view(2, 4, 5)
-    costs, full = IF_WRONG.view(2, 4, 5, CLASSES).movedim(-1, 1), BY_CLASS.view(2, 4, 5, CLASSES, CLASSES)
-    assert costs.shape == image
-    assert loss(logits, target, costs=costs).flatten().tolist() == loss(LOGITS, TARGET, costs=IF_WRONG).tolist()
-    of_pixels = loss(logits, target, costs=full.movedim((-2, -1), (1, 2)))
-    assert of_pixels.flatten().tolist() == loss(LOGITS, TARGET, costs=BY_CLASS).tolist()
-    for given in (IF_WRONG, BY_CLASS):
-        alone = loss(LOGITS[3], TARGET[3], costs=given[3])
-        assert alone.item() == pytest.approx(loss(LOGITS, TARGET, costs=given)[3].item())
+    costs = NO_GAINS.view(2, 4, 5, CLASSES, CLASSES).movedim((-2, -1), (1, 2))
+    of_rows = loss(LOGITS, TARGET, costs=NO_GAINS)
+    assert loss(logits, target, costs=costs).flatten().tolist() == of_rows.tolist()
+    alone = loss(LOGITS[3], TARGET[3], costs=NO_GAINS[3])
+    assert alone.item() == pytest.approx(of_rows[3].item())
 
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_rows_without_costs_have_cross_entropy_alone(name: str) -> None:
-    ours = loss_of(name)(LOGITS, TARGET, costs=torch.zeros(ROWS, CLASSES))
+    ours = loss_of(name)(LOGITS, TARGET, costs=torch.zeros(ROWS, CLASSES, CLASSES))
     plain = cross_entropy(LOGITS, TARGET, reduction="none") * (1 if name == "margin" else 0.7)
     assert ours.tolist() == pytest.approx(plain.tolist())
 
 
+@pytest.mark.parametrize("call", [*LOSSES, "rule"])
+def test_costs_of_deciding_are_refused_by_the_name_of_the_function(call: str) -> None:
+    called = rule_of() if call == "rule" else partial(loss_of(call), target=TARGET)
+    with pytest.raises(InvalidValueError, match="costs_if_wrong makes them") as refused:
+        called(LOGITS, costs=AMOUNTS)
+    assert (refused.value.argument, refused.value.value) == ("costs", (ROWS, CLASSES))
+
+
 @pytest.mark.parametrize("name", LOSSES)
-@pytest.mark.parametrize(
-    ("costs", "message"),
-    [
-        (IF_WRONG[:, :2], "costs must have shape (40, 3) or, by true class, (40, 3, 3), but got (40, 2)."),
-        (IF_WRONG[:7], "but got (7, 3)."),
-        (IF_WRONG / 0, "costs must be finite, but got inf."),
-    ],
-)
-def test_losses_refuse_other_costs(name: str, costs: Tensor, message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
+@pytest.mark.parametrize("costs", [IF_WRONG * torch.nan, BY_CLASS, -IF_WRONG], ids=["NaN", "rewards", "negative"])
+def test_losses_refuse_costs_that_reward_errors(name: str, costs: Tensor) -> None:
+    with pytest.raises(ValueError, match="costs of wrong decisions, beyond that of the right one, must be finite and"):
         loss_of(name)(LOGITS, TARGET, costs=costs)
 
 
@@ -120,11 +131,8 @@ def rule_of(concern: ConcernSpec = CONCERN, **settings: Any) -> DecisionRule:
 
 
 def expected(costs: Tensor) -> np.ndarray:
-    """Return the expected costs (N, C) of decisions, whose costs are ``costs`` (N, C) if wrong, or by true class."""
-    probs = LOGITS.softmax(1).numpy()
-    if costs.ndim == 2:
-        return (1 - probs) * costs.numpy()
-    return np.einsum("ni,nij->nj", probs, costs.numpy())
+    """Return the expected costs (N, C) of decisions."""
+    return np.einsum("ni,nij->nj", LOGITS.softmax(1).numpy(), costs.numpy())
 
 
 @pytest.mark.parametrize("costs", [IF_WRONG, BY_CLASS, 1e6 * IF_WRONG], ids=["if wrong", "by true class", "large"])
@@ -137,7 +145,7 @@ def test_a_rule_decides_for_the_lowest_expected_cost_of_each_row(costs: Tensor) 
 
 
 def test_a_rare_dear_error_is_not_lost_by_rounding() -> None:
-    logits, costs = torch.tensor([[0.0, -25.0]]), torch.tensor([[1e13, 1.0]])  # 1 - p is 1.4e-11, and p rounds to 1
+    logits, costs = torch.tensor([[0.0, -25.0]]), costs_if_wrong([[1e13, 1.0]])  # 1 - p is 1.4e-11, and p rounds to 1
     rule = DecisionRule(ConcernSpec(2), calibration=None)
     assert rule(logits, costs).item() == 1
     assert rule(logits, costs.clamp(max=1e9)).item() == 0
@@ -170,7 +178,7 @@ def test_gains_shift_no_decision() -> None:
 
 def test_a_row_with_an_unknown_cost_is_referred() -> None:
     costs = IF_WRONG.clone()
-    costs[4, 2] = torch.nan
+    costs[4, 1, 2] = torch.nan
     assessed = rule_of().assess(LOGITS, costs)
     assert (assessed.decision == -1).nonzero().flatten().tolist() == [4]
     assert assessed.reason[4] == 2
@@ -180,10 +188,11 @@ def drawn(samples: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     generator = torch.Generator().manual_seed(seed)
     target = torch.randint(2, (samples,), generator=generator)
     logits = 1.5 * torch.eye(2)[target] + torch.randn(samples, 2, generator=generator)
-    return logits, target, torch.rand(samples, 2, generator=generator).exp() ** 3
+    return logits, target, costs_if_wrong(torch.rand(samples, 2, generator=generator).exp() ** 3)
 
 
 CREDIT = ConcernSpec(["repays", "defaults"], dangerous=[["defaults", "repays"]])
+COST_LIMIT, TOLD = Limit(0.1, "cost", confidence=None), drawn(400, 0)[1]
 
 
 def test_limits_hold_for_decisions_by_costs_of_rows() -> None:
@@ -200,13 +209,8 @@ def test_limits_hold_for_decisions_by_costs_of_rows() -> None:
     logits, target, costs = drawn(400, seed=3)
     free = DecisionRule(CREDIT, calibration=None).fit(logits, target, costs=costs)
     decided = free(logits, costs)
-    paid = np.where(decided == target, 0, costs.numpy()[np.arange(400), decided])
     assert free.report is not None
-    assert free.report.cost == pytest.approx(paid.mean())
-    full = torch.stack([costs * torch.tensor([0.0, 1]), costs * torch.tensor([1.0, 0])], dim=1)
-    same = DecisionRule(CREDIT, calibration=None).fit(logits, target, costs=full)
-    assert same.report is not None
-    assert same.report.cost == pytest.approx(free.report.cost)
+    assert free.report.cost == pytest.approx(costs.numpy()[np.arange(400), target, decided].mean())
 
 
 def test_a_rule_with_limits_decides_as_it_was_fitted(tmp_path: Any) -> None:
@@ -216,38 +220,32 @@ def test_a_rule_with_limits_decides_as_it_was_fitted(tmp_path: Any) -> None:
     loaded = DecisionRule.load(tmp_path / "rule.pt")
     assert torch.equal(loaded(logits, costs), rule(logits, costs))
     plain = DecisionRule(CREDIT, Limit(0.05)).fit(logits, target)
-    calls: list[Callable[[], Any]] = [lambda: loaded(logits), lambda: plain(logits, costs)]
-    for call in calls:
-        with pytest.raises(ValueError, match=r"costs must be given if they were in the fit, .* got (none|some)"):
+    calls: dict[str, Callable[[], Any]] = {"none": lambda: loaded(logits), "some": lambda: plain(logits, costs)}
+    for value, call in calls.items():
+        with pytest.raises(InvalidValueError, match="costs must be given if they were in the fit") as refused:
             call()
+        assert refused.value.value == value
     rule.fit(logits, target)
     assert not rule.has_row_costs
 
 
 @pytest.mark.parametrize(
-    ("limits", "costs", "message"),
+    ("limits", "costs", "argument", "value"),
     [
-        ([], torch.rand(400, 3), "costs must have shape (400, 2) or, by true class, (400, 2, 2), but got"),
-        ([], torch.full((400, 2), torch.inf), "costs must be finite, but got [inf]."),
-        (
-            [Limit(0.1, "cost", confidence=None)],
-            torch.rand(400, 2),
-            "limits must not be on costs where each sample has costs of its own, whose highest is not known, but got "
-            "cost <= 0.1 of samples in expectation.",
-        ),
+        ([], torch.rand(400, 3, 2), "costs", (400, 3, 2)),
+        ([], torch.full((400, 2, 2), torch.inf), "costs", "inf"),
+        ([COST_LIMIT], torch.rand(400, 2, 2), "limits", str(COST_LIMIT)),
+        ([], costs_if_wrong(1 - one_hot(TOLD)), "costs", "0 for class 0 where it is the true class, and only there"),
         (
             [],
-            1 - one_hot(drawn(400, 0)[1]).double(),
-            "costs must be known before the true class is: of each class if it is wrong, or by true class, but got 0",
-        ),
-        (
-            [],
-            torch.stack([drawn(400, 0)[1] * 7.0, torch.full((400,), 5.0)], dim=1),  # costs of deciding, with 5 to look
-            "but got 0 for class 0 where it is the true class, and only there.",
+            costs_if_wrong(torch.stack([TOLD * 7.0, torch.full((400,), 5.0)], dim=1)),  # costs of deciding, 5 to look
+            "costs",
+            "0 for class 0 where it is the true class, and only there",
         ),
     ],
 )
-def test_a_fit_refuses_costs(limits: list[Limit], costs: Tensor, message: str) -> None:
+def test_a_fit_refuses_costs(limits: list[Limit], costs: Tensor, argument: str, value: object) -> None:
     logits, target, _ = drawn(400, 0)
-    with pytest.raises(ValueError, match=re.escape(message)):
+    with pytest.raises(InvalidValueError) as refused:
         DecisionRule(CREDIT, limits).fit(logits, target, costs=costs)
+    assert (refused.value.argument, refused.value.value) == (argument, value)

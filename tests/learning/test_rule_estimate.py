@@ -1,6 +1,5 @@
 """Estimates before labels: values by NumPy, intervals by simulation, alarms, and bad input."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,8 @@ import torch
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, evaluate
+from mpcs_torch.errors import InvalidValueError
+from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
 from mpcs_torch.learning.rule_estimate import estimate_lines
 
@@ -49,13 +50,13 @@ def test_values_are_means_of_the_risks_and_costs_of_decisions() -> None:
 
 def test_costs_of_rows_are_those_that_are_paid() -> None:
     logits, target = drawn(400, 0)
-    costs = 5 * torch.rand(400, 3).double()
+    amounts = 5 * torch.rand(400, 3).double()
     plain = ConcernSpec(NAMES)
-    of_rows = assessed(logits, plain, costs)
-    _, cost = estimate_decisions(of_rows, plain, target, costs=costs)
+    of_rows = assessed(logits, plain, costs_if_wrong(amounts))
+    _, cost = estimate_decisions(of_rows, plain, target)
     decided = of_rows.decision.numpy()
-    expected = (costs.numpy() * (1 - logits.softmax(1).numpy()))[np.arange(400), decided]
-    paid = np.where(decided == target.numpy(), 0, costs.numpy()[np.arange(400), decided])
+    expected = (amounts.numpy() * (1 - logits.softmax(1).numpy()))[np.arange(400), decided]
+    paid = np.where(decided == target.numpy(), 0, amounts.numpy()[np.arange(400), decided])
     assert cost.value == pytest.approx(expected.mean(), rel=1e-5)
     assert cost.difference == pytest.approx((paid - expected).mean(), abs=1e-5)
 
@@ -124,6 +125,8 @@ def test_lines_say_when_estimates_are_right_and_what_an_alarm_means() -> None:
     assert estimate_lines([]) == []
 
 
-def test_labels_of_another_shape_are_refused() -> None:
-    with pytest.raises(ValueError, match=re.escape("target must have shape (9,), but got (3, 3).")):
-        estimate_decisions(assessed(drawn(9, 0)[0]), CONCERN, drawn(9, 0)[1].view(3, 3))
+@pytest.mark.parametrize(("target", "value"), [(torch.zeros(3, 3), (3, 3)), (torch.full((9,), 255), 255)])
+def test_labels_of_another_shape_or_class_are_refused(target: Tensor, value: object) -> None:
+    with pytest.raises(InvalidValueError) as refused:
+        estimate_decisions(assessed(drawn(9, 0)[0]), CONCERN, target)
+    assert (refused.value.argument, refused.value.value) == ("target", value)

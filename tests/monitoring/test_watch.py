@@ -358,6 +358,54 @@ def estimated_rows(number: int, *, seed: int, heat: float = 1.0) -> list[list[st
 ESTIMATED = ["decision", "risk", "cost", "target"]
 
 
+def test_rows_without_an_estimate_are_counted(tmp_path: Path) -> None:
+    content = estimated_rows(600, seed=0)
+    for row in content[:50]:
+        row[1:3] = ["", "nan"]
+    decided = sum(row[0] != "refer" for row in content[:50])  # a referral has a price without an estimate
+    watch = go_on(Watch(Settings("0" * 64, ["any <= 0.5"]), CONCERN), write(tmp_path / "log.csv", content, ESTIMATED))
+    for estimate in watch.estimates():
+        assert (estimate.samples, estimate.without) == (600 - decided, decided)
+        assert f"(of {600 - decided}; no estimate of {decided} more)" in str(estimate)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "has_row_costs", "is_refused"),
+    [
+        ("risk", "1.2", False, True),
+        ("risk", "-0.1", True, True),
+        ("cost", "-0.1", False, True),
+        ("cost", "inf", True, True),
+        ("cost", "-0.1", True, False),
+    ],
+)
+def test_risks_and_costs_that_are_none_are_refused(
+    column: str, value: str, has_row_costs: bool, is_refused: bool, tmp_path: Path
+) -> None:
+    content = estimated_rows(60, seed=0)
+    content[7][ESTIMATED.index(column)] = value
+    watch = Watch(Settings("0" * 64, ["any <= 0.5"], has_row_costs=has_row_costs), CONCERN)
+    path = write(tmp_path / "log.csv", content, ESTIMATED)
+    if is_refused:
+        with pytest.raises(PredictionsError) as refused:
+            go_on(watch, path)
+        assert (refused.value.row, refused.value.column) == (8, column)
+    else:
+        assert go_on(watch, path).rows == 60
+
+
+def test_costs_of_rows_are_estimated_but_not_compared(tmp_path: Path) -> None:
+    path = write(tmp_path / "log.csv", estimated_rows(600, seed=0), ESTIMATED)
+    plain, of_rows = (
+        go_on(Watch(Settings("0" * 64, ["any <= 0.5"], has_row_costs=each), CONCERN), path).estimates()
+        for each in (False, True)
+    )
+    assert plain[0] == of_rows[0]
+    assert plain[1].labelled > 0
+    assert (of_rows[1].value, of_rows[1].samples, of_rows[1].labelled) == (plain[1].value, 600, 0)
+    assert "not compared with labels, because logs do not have the costs of rows: " in str(of_rows[1])
+
+
 def test_estimates_are_means_of_the_logged_risks_and_costs(tmp_path: Path) -> None:
     content = estimated_rows(600, seed=0)
     path = write(tmp_path / "log.csv", content[:250], ESTIMATED)

@@ -21,7 +21,7 @@ decide = group_of_commands("Decide for the class of the minimum expected cost, o
 
 @decide.command()
 @options.shared(
-    *options.OF_CLASSES, "cluster", "weight", "cost_columns", *options.OF_UNITS, "overwrite", "mute", "json", "quiet"
+    *options.OF_CLASSES, "cluster", "weight", *options.OF_COSTS, *options.OF_UNITS, "overwrite", "mute", "json", "quiet"
 )
 def fit(
     validation: options.Validation,
@@ -42,9 +42,9 @@ def fit(
     the rates of clusters. If only some rows of each cluster were kept, give --weight (size by number kept), or a limit
     of samples per cluster. For the decision about a whole patient, give --unit.
 
-    --cost-columns names what deciding for each class costs in each row if it is wrong, such as an amount of money, in
-    place of the costs of the concern; or, with C x C columns, true class by true class, what each decision costs. Costs
-    must be known before the true class is. Give the same columns to `decide apply`.
+    --cost-columns names what decisions cost in each row, true class by true class, in place of the concern's costs.
+    With --costs-if-wrong, it names what deciding for each class costs if it is wrong, such as an amount of money.
+    Costs must be known before the true class is. Give the same columns to `decide apply`.
 
     Args:
         out: The file of the rule to write.
@@ -71,7 +71,9 @@ def fit(
 
 
 @decide.command()
-@options.shared(*options.OF_CLASSES, "cluster", "cost_columns", *options.OF_UNITS, "overwrite", "mute", "json", "quiet")
+@options.shared(
+    *options.OF_CLASSES, "cluster", *options.OF_COSTS, *options.OF_UNITS, "overwrite", "mute", "json", "quiet"
+)
 def apply(
     rule: Annotated[Path, options.file_argument("RULE")],
     predictions: Annotated[Path, options.file_argument("PREDICTIONS")],

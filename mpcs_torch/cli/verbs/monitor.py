@@ -94,8 +94,6 @@ def monitor(
     with row_counter("read", logs) as advance:
         watch, raised = watch_logs(state, logs, begin, reading, print_reading, advance)
     estimates = watch.estimates()
-    if loaded.has_row_costs:  # labels alone do not tell what such decisions cost
-        estimates = estimates[:1]
     if html is not None:
         page.write_monitor_report(watch, html, estimates, command=str(COMMAND_LINE))
     tables = {kind: page.monitor_table(watch, kind) for kind in watch.monitors}
@@ -139,6 +137,7 @@ def _begin(
         named[column] = sorted({name for log in logs for name in names_of_groups(log, column)})
         if not named[column]:
             raise typer.BadParameter(f"no row names a group yet: pass --groups {column}=A,B", param_hint="--limit")
+    numbers |= {"has_row_costs": loaded.has_row_costs}
     settings = Settings(sha256(rule.read_bytes()).hexdigest(), [str(one) for one in limits], named, **numbers)
     is_clustered = loaded.report is not None and loaded.report.is_clustered
     if is_clustered and settings.cluster_size == settings.least_chance == 1:

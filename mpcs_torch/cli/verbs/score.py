@@ -11,13 +11,15 @@ from mpcs_torch.cli import options
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_scores, row_counter
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
-COUNTED = ("models", "by", "cluster", "crossed", "weight", "frequency", "prevalence", "cost_columns", *options.OF_UNITS)
+WEIGHED = ("weight", "frequency", "prevalence", *options.OF_COSTS, *options.OF_UNITS)
 
 BETWEEN = re.compile(r",(?![^(]*\)|[^\[]*\])")
 """A pattern for the commas between metrics, that is, commas outside brackets."""
 
 
-@options.shared(*options.OF_CLASSES, "decision_column", *COUNTED, *options.PRINTING)
+@options.shared(
+    *options.OF_CLASSES, "decision_column", "models", "by", "cluster", "crossed", *WEIGHED, *options.PRINTING
+)
 def score(
     predictions: Annotated[list[Path], options.file_argument("PREDICTIONS...")],
     concern: Annotated[

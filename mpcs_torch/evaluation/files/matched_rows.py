@@ -16,7 +16,7 @@ from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import ids_of_names
 from mpcs_torch.evaluation.units import DecisionUnits
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
-from mpcs_torch.functional.inputs.groups import Groups, row_costs, row_frequencies, row_weights
+from mpcs_torch.functional.inputs.groups import Groups, costs_if_wrong, row_costs, row_frequencies, row_weights
 
 MAX_VALUES = 10_000_000
 """The maximum total number of probabilities of all models: 40 MB in memory, and 54 MB in an HTML page."""
@@ -62,7 +62,7 @@ class MatchedRows:
         costs = costs_of_rows(read.others, reading, classes)
         if costs is not None:
             with read.others.naming({"costs": Argument(reading.cost_columns)}):
-                self._numbers["costs"] = row_costs(costs, self._target, classes)
+                self._numbers["costs"] = row_costs(costs, self._target, (number, classes))
         self._ids = self._independent_ids(len(read.target))
 
     def rows(self, predictions: Predictions) -> Rows:
@@ -141,12 +141,13 @@ def costs_of_rows(read: ReadColumns, reading: ReadOptions, classes: int) -> Tens
     if not reading.cost_columns:
         return None
     costs = read.matrix(reading.cost_columns).double()
-    if costs.shape[1] == classes:
-        return costs
-    if costs.shape[1] != classes**2:
+    if costs.shape[1] == classes**2 and not reading.costs_if_wrong:
+        return costs.reshape(-1, classes, classes)
+    if costs.shape[1] != classes:
         problem = f"must have a cost for each of the {classes} classes, but has {costs.shape[1]}: --cost-columns"
         raise read.error(problem, 0, reading.cost_columns[0])
-    return costs.reshape(-1, classes, classes)
+    with read.naming({"amounts": Argument(reading.cost_columns)}):
+        return costs_if_wrong(costs) if reading.costs_if_wrong else costs
 
 
 class HeldRows(NamedTuple):

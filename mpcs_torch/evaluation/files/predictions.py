@@ -180,7 +180,8 @@ class Predictions:
         votes = {"votes": "; votes, divided by their sum", "one-hot": "; one-hot, so labels"}.get(self._truth, "")
         place = "" if self.table.has_names or self.roles.form == "lists" else "; the file has no names: by place"
         counted = self.reading.how_counted()
-        counted += f"; costs of deciding {self._costs_in_words()}" if self.reading.cost_columns else ""
+        wrongly = " wrongly for" if self.reading.costs_if_wrong else ""
+        counted += f"; costs of deciding{wrongly} {self._costs_in_words()}" if self.reading.cost_columns else ""
         best = "; their most probable classes" if self.decides and self.roles.form != "decisions" else ""
         roles = self.roles.in_words(has_shares=self.has_shares)
         return f"{self.path.name}{dialect}: {roles}{percent}{votes}{counted}{place}{best}{self._beside}"
@@ -245,7 +246,8 @@ class Predictions:
         probs, target = (scores, target) if is_decided else self._checked(scores, target, read)
         self._note_impossible(scores, probs, target)
         if dropped := int((~kept).sum()):
-            without = f"{'1 row' if dropped == 1 else f'{dropped} rows'} without a label, a score, a cluster or a unit"
+            what = "a label, score, cluster, unit, weight or cost"
+            without = f"{'1 row' if dropped == 1 else f'{dropped} rows'} without {what}"
             self.notes.append(f"{without} left out: values are those of the others.")
         if beside and not is_decided:
             self._compare(probs, read, beside[0])
@@ -277,7 +279,7 @@ class Predictions:
             self._beside = f"; {quoted(beside)} is not the most probable class in {rows} ({way})"
 
     def _kept(self, scores: Tensor, target: Tensor, read: ReadColumns) -> Tensor:
-        """Return a mask (n,): all rows; if `missing` is "drop", those with score, cluster, unit and needed label."""
+        """Return a mask (n,): all rows; if `missing` is "drop", those that lack nothing that is needed of a row."""
         if self.reading.missing == "error":
             return torch.ones(len(scores), dtype=torch.bool)
         has_label = ~(target == NO_LABEL if target.ndim == 1 else target.isnan().any(dim=1))
@@ -285,6 +287,8 @@ class Predictions:
         is_missing |= (scores == NO_LABEL).any(dim=1) if self.roles.form == "decisions" else scores.isnan().any(dim=1)
         for name in {*self.texts} & {self.reading.cluster, self.reading.crossed, self.reading.unit}:
             is_missing |= torch.tensor([is_gap(value) for value in read.columns[name].to_pylist()], dtype=torch.bool)
+        for name in {*self._numbers} & {*self.reading.numbers}:
+            is_missing |= read.matrix([name]).isnan().any(dim=1)
         return ~is_missing
 
     def _matrix(self, read: ReadColumns) -> Tensor:

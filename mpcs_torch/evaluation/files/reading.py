@@ -50,7 +50,9 @@ class ReadOptions(NamedTuple):
     combine: Literal["mean", "worst"] = "mean"
     """The rule that combines rows with the same ``unit``, as in `evaluate`. A detector's worst score is the highest."""
     cost_columns: Sequence[str] = ()
-    """Columns with the cost of deciding for each class, in class order; or one column of lists."""
+    """Columns with the cost of deciding for each class, in class order, or by true class; or one column of lists."""
+    costs_if_wrong: bool = False
+    """Whether ``cost_columns`` have what deciding for each class costs if it is wrong, as in `costs_if_wrong`."""
     missing: Missing = "error"
     """The treatment of rows without a label or score: "error" raises, "drop" leaves them out and counts them."""
     models: Sequence[str] = ()

@@ -1,11 +1,12 @@
 """Coverage and accuracy of decisions if some samples are referred to a person, and the risk-coverage curve."""
 
+from numbers import Real
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, SeverityMeasure, dangerous_pair_mask
 from mpcs_torch.functional.inputs.arrays import ConcernLike
 from mpcs_torch.functional.inputs.checks import widened, widest_float
@@ -220,7 +221,8 @@ def generalized_area(curve: RiskCoverage) -> Tensor:
 
 def check_coverage(coverage: float) -> None:
     """Check that a share of decided samples is above 0 and at most 1."""
-    require(0 < coverage <= 1, "coverage must be above 0 and at most 1", coverage)
+    is_share = isinstance(coverage, Real) and 0 < coverage <= 1
+    require(is_share, "coverage must be a number above 0 and at most 1", quoted(coverage))
 
 
 def risk_at(curve: RiskCoverage, coverage: float) -> Tensor:

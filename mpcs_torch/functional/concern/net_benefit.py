@@ -1,13 +1,14 @@
 """The net benefit of acting on a class or group of classes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import quoted, require
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.probabilities import Samples
@@ -81,10 +82,12 @@ class NetBenefit(ProbabilityMeasure):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
+        rule = f"classes must be a list of some, but not all, of those from 0 to {self.num_classes - 1}"
+        require(isinstance(self.classes, Iterable), rule, quoted(self.classes))
         labels = set(self.classes)
-        rule = f"classes must be some, but not all, of those from 0 to {self.num_classes - 1}"
-        require(labels and labels < set(range(self.num_classes)), rule, self.classes)
-        require(0 < self.threshold < 1, "threshold must be above 0 and below 1", self.threshold)
+        require(labels and labels < set(range(self.num_classes)), rule, quoted(self.classes))
+        is_number = isinstance(self.threshold, Real)
+        require(is_number and 0 < self.threshold < 1, "threshold must be above 0 and below 1", quoted(self.threshold))
         self.classes = tuple(sorted(labels))
 
     @property

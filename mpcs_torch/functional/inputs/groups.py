@@ -41,13 +41,14 @@ ROW_RULES: Mapping[str, tuple[str, Callable[[Tensor], Tensor]]] = {
     "weight": ("at least 0 and finite", lambda numbers: (numbers >= 0) & numbers.isfinite()),
     "frequency": ("a whole number of at least 1", lambda numbers: (numbers >= 1) & (numbers % 1 == 0)),
     "cost": ("finite", torch.isfinite),
+    "amount": ("at least 0", lambda numbers: ~(numbers < 0)),
 }
 """The rule of each kind of value, as text, and a function that returns which values obey the rule."""
 
 
 def row_weights(values: Any, number: int) -> Tensor:
     """Validate one weight for each of ``number`` rows, and return them as float64 (N,) on the CPU."""
-    return _row_values("weights", "weight", values, (number,)).double()
+    return _row_values("weights", "weight", values, number).double()
 
 
 MAX_REPEATED = 10**8
@@ -56,61 +57,93 @@ MAX_REPEATED = 10**8
 
 def row_frequencies(values: Any, number: int) -> Tensor:
     """Validate the number of repetitions of each of ``number`` rows, and return int64 (N,) on the CPU."""
-    counts = _row_values("frequencies", "frequency", values, (number,))
+    counts = _row_values("frequencies", "frequency", values, number)
     if counts.double().sum() > MAX_REPEATED:
         rule = f"frequencies must sum to at most {MAX_REPEATED}"
         raise ValueError(f"{rule}, but sum to {counts.double().sum():g}.")
     return counts.long()
 
 
-def row_costs(values: Any, target: Tensor, classes: int) -> Tensor:
-    """Validate the cost of each of C decisions for each row with a label in ``target``: float64 (N, C) on the CPU.
+def row_costs(values: Any, target: Tensor, shape: Sequence[int]) -> Tensor:
+    """Validate the costs of M rows with labels ``target``, and return those of each decision: float64 (M, C), CPU.
 
-    From costs by true class, (N, C, C), those of the labels are taken.
+    They are those of each row, in the ``shape`` (N, C, ...), or by true class, of which those of the labels are taken.
     """
-    if as_tensor(values, "costs").ndim < 3:
-        return _row_values("costs", "cost", values, (len(target), classes)).double()
+    costs = as_tensor(values, "costs").cpu().double()
+    if tuple(costs.shape) == tuple(shape):
+        return valid_values("costs", "cost", by_class(costs, shape[1]))
+    rule = f"costs must be of each decision, {(*shape,)}, or by true class, {_by_true_class(shape)}"
+    require(tuple(costs.shape) == _by_true_class(shape), rule, tuple(costs.shape))
     if target.ndim > 1:
         raise ValueError("costs must be (N, C) where labels are soft, not (N, C, C): no label says which are meant.")
-    return costs_by_label(_row_values("costs", "cost", values, (len(target), classes, classes)).double(), target)
+    return costs_by_label(valid_values("costs", "cost", flat_costs(costs, shape)), target)
 
 
 def costs_by_label(costs: Tensor, target: Tensor) -> Tensor:
-    """Return what each decision costs, (M, K), if the true classes are ``target`` (M,).
-
-    ``costs`` are of each class if it is wrong, (M, C), so that a right decision costs 0; or by true class, (M, C, K).
-    """
-    label = target.unsqueeze(1)
+    """Return what each decision costs, (M, K), by ``costs`` (C, K) or (M, C, K), if ``target`` (M,) are the classes."""
     if costs.ndim == 2:
-        return costs.scatter(1, label, 0.0)
-    return costs.take_along_dim(label.unsqueeze(2), dim=1).squeeze(1)
+        return costs.index_select(0, target)
+    return costs.take_along_dim(target.reshape(-1, 1, 1), dim=1).squeeze(1)
+
+
+def costs_if_wrong(amounts: Tensor) -> Tensor:
+    """Return costs by true class: deciding for a class costs its amount if the class is wrong, and else nothing.
+
+    Losses and decision rules take costs by true class, because a cost of deciding alone says nothing of the true class.
+
+    Args:
+        amounts: ``(N, C)``, ``(N, C, ...)`` or, for one sample, ``(C,)``: what deciding for each class costs if it is
+            wrong, such as an amount of money, at least 0; NaN if it is not known.
+
+    Returns:
+        ``(N, C, C)``, ``(N, C, C, ...)`` or ``(C, C)``: sample, true class, decision.
+
+    Raises:
+        ValueError: If an amount is below 0.
+
+    Example:
+        >>> costs_if_wrong(torch.tensor([[600.0, 50.0], [3000.0, 200.0]]))  # of granting a loan, and of refusing it
+        tensor([[[   0.,   50.],
+                 [ 600.,    0.]],
+        <BLANKLINE>
+                [[   0.,  200.],
+                 [3000.,    0.]]])
+    """
+    amounts = as_tensor(amounts, "amounts")
+    require(amounts.ndim, "amounts must have shape (N, C), (N, C, ...) or (C,)", "()")
+    place = min(1, amounts.ndim - 1)
+    of_class = valid_values("amounts", "amount", amounts).movedim(place, -1)
+    is_right = torch.eye(of_class.shape[-1], dtype=torch.bool, device=of_class.device)
+    return torch.where(is_right, 0, of_class.unsqueeze(-2)).movedim((-2, -1), (place, place + 1))
 
 
 def flat_costs(costs: Any, shape: Sequence[int]) -> Tensor:
-    """Check the shape of ``costs`` for scores of ``shape`` (N, C, ...) or (C,), and flatten them to M rows.
-
-    Costs of each decision have the shape of the scores: (M, C). Costs by true class have one dimension more, (N, C, C,
-    ...): (M, C, C).
-    """
+    """Flatten ``costs`` by true class, (N, C, C, ...), for scores of ``shape`` (N, C, ...) or (C,), to (M, C, C)."""
     costs = as_tensor(costs, "costs").detach()
+    rule = f"costs must be by true class, {_by_true_class(shape)} (functional.costs_if_wrong makes them of amounts)"
+    require(tuple(costs.shape) == _by_true_class(shape), rule, tuple(costs.shape))
     place = min(1, len(shape) - 1)
-    classes = shape[place]
-    shapes = [(*shape,), (*shape[:place], classes, *shape[place:])]
-    rule = f"costs must have shape {shapes[0]} or, by true class, {shapes[1]}"
-    require(tuple(costs.shape) in shapes, rule, tuple(costs.shape))
-    if costs.ndim == len(shape):
-        return by_class(costs, classes)
     last: Tensor = costs.movedim((place, place + 1), (-2, -1))
-    return last.reshape(-1, classes, classes)
+    return last.reshape(-1, shape[place], shape[place])
 
 
-def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Tensor:
+def _by_true_class(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the shape of costs by true class, for scores of ``shape`` (N, C, ...) or (C,)."""
+    place = min(1, len(shape) - 1)
+    return (*shape[: place + 1], *shape[place:])
+
+
+def _row_values(name: str, kind: str, values: Any, number: int) -> Tensor:
+    """Validate one value for each of ``number`` rows."""
     tensor = as_tensor(values, name).cpu()
-    if tensor.shape != shape:
-        rule = f"(N,) for the {shape[0]} rows" if len(shape) == 1 else f"(N, C), {shape} here: of each row and decision"
-        raise ValueError(f"{name} must be {rule}, but have shape {tuple(tensor.shape)}.")
+    require(tensor.shape == (number,), f"{name} must be (N,) for the {number} rows", f"shape {tuple(tensor.shape)}")
+    return valid_values(name, kind, tensor)
+
+
+def valid_values(name: str, kind: str, tensor: Tensor) -> Tensor:
+    """Return ``tensor`` (N, ...), whose values must obey the rule of their ``kind``."""
     rule, is_valid = ROW_RULES[kind]
-    flat = tensor.reshape(len(tensor), -1)  # one value for each row, or one for each decision
+    flat = tensor.unsqueeze(1).flatten(1)  # one value for each row, or one for each decision
     bad = (~is_valid(flat)).nonzero().tolist()
     if bad:
         sample, column = bad[0]

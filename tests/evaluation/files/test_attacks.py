@@ -387,7 +387,7 @@ def test_rows_that_are_left_out_are_counted(tmp_path: Path) -> None:
     predictions = Predictions(tmp_path / "p.csv", ReadOptions(missing="drop"))
     assert len(predictions.rows().scores) == 1
     assert predictions.notes == [
-        "1 row without a label, a score, a cluster or a unit left out: values are those of the others."
+        "1 row without a label, score, cluster, unit, weight or cost left out: values are those of the others."
     ]
 
 

@@ -45,9 +45,11 @@ def test_probabilities_that_equal_the_threshold_act() -> None:
     ("settings", "message"),
     [
         ({"threshold": 1.0}, "threshold must be above 0 and below 1, but got 1"),
-        ({"classes": []}, "classes must be some, but not all, of those from 0 to 2"),
-        ({"classes": [0, 1, 2]}, "classes must be some, but not all"),
-        ({"classes": [3]}, "classes must be some, but not all"),
+        ({"threshold": "0.5"}, "threshold must be above 0 and below 1, but got '0.5'"),
+        ({"classes": []}, "classes must be a list of some, but not all, of those from 0 to 2"),
+        ({"classes": [0, 1, 2]}, "classes must be a list of some, but not all"),
+        ({"classes": [3]}, "classes must be a list of some, but not all"),
+        ({"classes": 1}, "classes must be a list of some, but not all, .* got 1"),
     ],
 )
 def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
