@@ -16,11 +16,11 @@ from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Evaluation
 from mpcs_torch.evaluation.files.formats import open_table
-from mpcs_torch.evaluation.files.matched_rows import costs_of_rows
+from mpcs_torch.evaluation.files.matched_rows import columns_of_costs, costs_of_rows
 from mpcs_torch.evaluation.files.predictions import MIN_PROBABILITY, NO_LABEL, PredictedRows, Predictions
 from mpcs_torch.evaluation.files.reading import Advance, PredictionsError, ReadOptions, naming_file
 from mpcs_torch.evaluation.files.roles import named_labels
-from mpcs_torch.evaluation.files.tables import Argument, ReadColumns
+from mpcs_torch.evaluation.files.tables import ReadColumns
 from mpcs_torch.evaluation.files.words import LABELS, WRITTEN, named_as
 from mpcs_torch.evaluation.files.write import check_copy, copy_table
 from mpcs_torch.evaluation.result import Result
@@ -92,7 +92,7 @@ class UnitRows(NamedTuple):
         if costs is not None:
             is_labelled = target != NO_LABEL
             of_labelled = rows.others.where(is_labelled.numpy())
-            with of_labelled.naming({"costs": Argument(predictions.reading.cost_columns)}):
+            with of_labelled.naming({"costs": columns_of_costs(predictions.reading, len(names))}):
                 valid_values("costs", "cost", costs[is_labelled])
         if unit is None:
             return cls(rows.scores, target, groups, torch.arange(size), "", costs)

@@ -452,11 +452,12 @@ def test_columns_of_costs_are_those_of_mpcs_score(
     assert f"costs of deciding {words}" in found["read"][0]
 
 
+@pytest.mark.parametrize("column", range(4))
 def test_a_missing_cost_names_its_row_or_refers_it_without_a_label(
-    tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
+    column: int, tmp_path: Path, concern: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     costs = torch.ones(400, 4).double() + torch.arange(4)
-    costs[6, 2] = torch.nan
+    costs[6, column] = torch.nan
     new = costed(tmp_path / "new.csv", 0, dict(zip("abcd", costs.T.tolist(), strict=True)))
     rule, out = tmp_path / "rule.pt", tmp_path / "out.csv"
     DecisionRule(load_concern(concern), calibration=None).save(rule)
@@ -464,9 +465,8 @@ def test_a_missing_cost_names_its_row_or_refers_it_without_a_label(
     fit, apply = ("decide", "fit", new, "--concern", concern, "--out", tmp_path / "other.pt"), ("decide", "apply", rule)
     for verb in (fit, (*apply, new, "--out", out)):
         assert run(*verb, *options) == 2
-        assert "new.csv, row 7, column c: must each be finite, but is missing (--missing drop" in one_line(
-            capsys.readouterr().err
-        )
+        told = f"new.csv, row 7, column {'abcd'[column]}: must each be finite, but is missing (--missing drop"
+        assert told in one_line(capsys.readouterr().err)
     assert run(*fit, *options, "--missing", "drop") == 0
     table = [line.split(",") for line in lines_of(new)]
     table[7][4] = ""

@@ -61,7 +61,7 @@ class MatchedRows:
                     self._numbers[argument] = check(values, number)
         costs = costs_of_rows(read.others, reading, classes)
         if costs is not None:
-            with read.others.naming({"costs": Argument(reading.cost_columns)}):
+            with read.others.naming({"costs": columns_of_costs(reading, classes)}):
                 self._numbers["costs"] = row_costs(costs, self._target, (number, classes))
         self._ids = self._independent_ids(len(read.target))
 
@@ -148,6 +148,11 @@ def costs_of_rows(read: ReadColumns, reading: ReadOptions, classes: int) -> Tens
         raise read.error(problem, 0, reading.cost_columns[0])
     with read.naming({"amounts": Argument(reading.cost_columns)}):
         return costs_if_wrong(costs) if reading.costs_if_wrong else costs
+
+
+def columns_of_costs(reading: ReadOptions, classes: int) -> Argument:
+    """Return the column of each cost that `costs_of_rows` reads, for errors; amounts if wrong are in C costs each."""
+    return Argument([*reading.cost_columns] * (classes if reading.costs_if_wrong else 1))
 
 
 class HeldRows(NamedTuple):
