@@ -4,9 +4,33 @@ import re
 import reprlib
 from collections.abc import Iterable
 from difflib import get_close_matches
+from enum import IntEnum
 
 MAX_QUOTED = 100
 """The maximum number of characters of a value in an error message."""
+
+
+class ExitStatus(IntEnum):
+    """What the exit status of an ``mpcs`` command says."""
+
+    DONE = 0
+    """It has done its work; what it prints may hold cautions."""
+    FAULT = 1
+    """It failed by an error of this package."""
+    REFUSED = 2
+    """It refused its input: an option, a file, a value, or what is missing on this machine."""
+    NOT_MET = 3
+    """It measured that a requirement is not met."""
+    ALARM = 4
+    """It monitors an alarm that is not acknowledged."""
+    NO_PROMISE = 5
+    """It monitors no alarm, but the labels do not support the promise that there is none to raise."""
+    DIVERGED = 6
+    """It trained a model that gives NaN or infinite logits."""
+    INTERRUPTED = 130
+    """It was stopped by Ctrl-C."""
+    TERMINATED = 143
+    """It was stopped by SIGTERM."""
 
 
 class MpcsError(Exception):
@@ -15,7 +39,7 @@ class MpcsError(Exception):
     Each subclass also derives from a built-in error such as ValueError, so that other code can catch it.
     """
 
-    exit_status = 2
+    exit_status: int = ExitStatus.REFUSED
     """The exit status of the ``mpcs`` command after this error."""
     is_printed_elsewhere = False
     """Whether another process of the same run prints the message, so that this process need not."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Any, NamedTuple, Self
 
-from mpcs_torch.errors import MpcsError, printable, quoted
+from mpcs_torch.errors import ExitStatus, MpcsError, printable, quoted
 from mpcs_torch.evaluation.reasons import NO_INTERVAL, Reason
 from mpcs_torch.tables import Table, in_digits
 
@@ -132,7 +132,7 @@ class RequirementError(MpcsError, AssertionError):
         | mpcs < 0.3  | no    | 0.25  | 0.34  |       | all rows |
     """
 
-    exit_status = 3
+    exit_status = ExitStatus.NOT_MET
 
     def __init__(self, outcomes: Sequence[Outcome]) -> None:
         super().__init__(outcomes)

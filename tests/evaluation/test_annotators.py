@@ -15,6 +15,7 @@ from torchmetrics.classification import MulticlassAUROC, MulticlassF1Score, Mult
 from torchmetrics.regression import MeanSquaredError
 
 from mpcs_torch import ConcernRange, ConcernSpec, Evaluation, evaluate
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation import model_sums
 from tests.cli.test_cli import run
 from tests.evaluation.means import MEANS
@@ -206,7 +207,7 @@ def test_the_command_says_that_it_read_shares(
     differences = [row["difference"] for row in found["comparisons"]]
     assert differences == pytest.approx([row.paired.difference for row in expected.comparisons])
     gate = ("--require", "dangerous_rate < 50 %", "--require", "recall[seen] > 0.1", "--require", "dangerous_rate <= 0")
-    assert run("score", files[0], "--concern", concern, *gate) == 3
+    assert run("score", files[0], "--concern", concern, *gate) == ExitStatus.NOT_MET
     assert "1 of 3 tests of requirements failed" in capsys.readouterr().err
     assert run("score", files[0], "--concern", concern, "--html", tmp_path / "page.html") == 0
     assert "expected_concern" in (tmp_path / "page.html").read_text()

@@ -26,6 +26,7 @@ from torchmetrics.classification import (
 from torchmetrics.regression import MeanSquaredError, PearsonCorrCoef, R2Score
 
 from mpcs_torch import Evaluation, WithInterval, evaluate
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation.reasons import NO_RANGE
 from mpcs_torch.evaluation.result import Result
 from mpcs_torch.metrics import MetaPatternConcernScore
@@ -193,7 +194,8 @@ def test_the_command_takes_metrics_with_settings(tmp_path: Path, capsys: pytest.
     np.savez(tmp_path / "p.npz", preds=PROBS.numpy(), target=TARGET.numpy())
     kappa = "kappa=torchmetrics.classification:MulticlassCohenKappa(weights=quadratic, ignore_index=-1)"
     options = ("--metrics", f"{kappa},mpcs", "--json", "--require", "kappa > 0.2")
-    assert run("score", tmp_path / "p.npz", *options) == 3  # what a row adds to a metric of others is not known
+    status = run("score", tmp_path / "p.npz", *options)
+    assert status == ExitStatus.NOT_MET  # what a row adds to a metric of others is not known
     assert json.loads(capsys.readouterr().out)["requirements"][0]["reason"] == str(NO_RANGE)
     assert run("score", tmp_path / "p.npz", *options, "--approximate") == 0
     found = json.loads(capsys.readouterr().out)["metrics"]

@@ -11,6 +11,7 @@ from scipy.stats import ttest_rel
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.functional import bounded_mean_interval
 from tests.cli.test_cli import run
 
@@ -150,7 +151,10 @@ def test_the_command_reads_columns_of_costs(tmp_path: Path, capsys: pytest.Captu
         assert found["models"][model]["metrics"] == pytest.approx(expected.models[model].values)
         assert found["models"][model]["intervals"]["regret"] == pytest.approx(expected.interval("regret", model))
     assert found["comparisons"][0]["p_value"] == pytest.approx(expected.comparisons[0].paired.p_value)
-    assert run("score", files[0], *options, "--require", "mean_cost < 9", "--require", "mean_cost < 2") == 3
+    assert (
+        run("score", files[0], *options, "--require", "mean_cost < 9", "--require", "mean_cost < 2")
+        == ExitStatus.NOT_MET
+    )
     assert "mean_cost < 2.0" in capsys.readouterr().err
 
 

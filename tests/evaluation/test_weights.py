@@ -26,6 +26,7 @@ from torchmetrics.classification import MulticlassAUROC, MulticlassCohenKappa, M
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.concern.files import save_concern
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation.metric_states import takes_weights
 from mpcs_torch.evaluation.reasons import OPEN_WEIGHTS
 from mpcs_torch.evaluation.rows import Rows
@@ -315,7 +316,7 @@ def test_the_command_weights_rows_of_several_files(tmp_path: Path, capsys: pytes
             assert found["models"][model]["intervals"][name] == pytest.approx(expected.interval(name, model))
     assert "weights w" in found["read"][0]
     gate = ("score", one, "--weight", "w", "--require", "accuracy > 0.2")
-    assert run(*gate) == 3
+    assert run(*gate) == ExitStatus.NOT_MET
     assert "--max-weight" in capsys.readouterr().out
     assert run(*gate, "--max-weight", "3") == 0
     assert "effective sample size" in capsys.readouterr().out

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.cli.app import VERBS
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.learning import DecisionRule
 from mpcs_torch.trainer.config.load_with_suggestions import load_packaged_config
 from mpcs_torch.trainer.config.sections import ConfigError
@@ -31,7 +32,7 @@ def test_it_trains_every_loss_and_goes_on_where_it_was_cut_off(
         return train(config, data, place, *given, **others)  # type: ignore[arg-type]
 
     monkeypatch.setattr("mpcs_torch.trainer.folder.run_in_folder", cut)
-    assert run("train", *SETTINGS, "--out", tmp_path, "-q") == 130
+    assert run("train", *SETTINGS, "--out", tmp_path, "-q") == ExitStatus.INTERRUPTED
     assert f"--resume {folder}" in capsys.readouterr().err
     assert run("train", "--resume", folder, "-q") == 0
     assert begun == ["plain-1", "plain-2", "margin-1", "margin-1", "margin-2"]
