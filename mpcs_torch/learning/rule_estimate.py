@@ -104,7 +104,7 @@ def estimate_decisions(
     """
     number, *positions = shape = tuple(assessed.decision.shape)
     labels = torch.full(shape, -1) if target is None else target.cpu().long()
-    require(labels.shape == shape, f"target must have shape {shape}", tuple(labels.shape))
+    require(labels.shape == shape, "shape", "target", labels, shape=shape)
     labels, decisions = labels.flatten(), assessed.decision.cpu().flatten()
     of_best = torch.stack([assessed.risk, assessed.cost]).detach().cpu().double().flatten(1)
     estimated, measured = estimated_and_measured(concern, decisions, labels, of_best)

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from mpcs_torch.calibration.scaling import not_finite
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, require
+from mpcs_torch.functional.inputs.checks import check_by_class
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import Groups
 from mpcs_torch.functional.inputs.probabilities import flatten_samples
@@ -170,25 +171,23 @@ def checked_logits(preds: Tensor, target: Tensor, num_classes: int, *, calibrate
 
     16-bit logits become float32.
     """
-    require(preds.ndim >= 2, "preds must have shape (N, C) or (N, C, ...)", tuple(preds.shape))
+    check_by_class(preds)
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
     raise_first(samples.find_faults())
     if calibrates:
         raise_first([not_finite(samples.scores)])
-    if not len(preds):
-        raise ValueError("preds must have at least one sample, but is empty.")
+    require(len(preds), "not_empty", "preds", preds)
     return samples.wide(), samples.labels.target
 
 
 def check_row_costs(costs: Tensor, target: Tensor) -> None:
     """Check that costs, (M, C) if wrong or (M, C, C) by true class, are finite, and do not tell the labels (M,)."""
-    require(costs.isfinite().all(), "costs must be finite", costs[~costs.isfinite()][:1].tolist())
+    require(costs.isfinite().all(), "finite", "costs", costs[~costs.isfinite()][:1].tolist())
     if costs.ndim == 2:
-        rule = "costs must be known before the true class is: of each class if it is wrong, or by true class"
         for label, of_class in enumerate((costs == 0).unbind(1)):
             is_true = target == label
             is_told = is_true.any() and (~is_true).any() and bool((of_class == is_true).all())
-            require(not is_told, rule, f"0 for class {label} where it is the true class, and only there")
+            require(not is_told, "known_before_class", "costs", label=label)
 
 
 def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
@@ -196,7 +195,7 @@ def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
     counts = target.bincount(minlength=len(class_names))
     absent = [class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
     if absent:
-        raise ValueError(f"target must contain every class to correct for priors, but has no {', '.join(absent)}.")
+        raise InvalidValueError("every_class_for_priors", "target", absent=absent)
     return counts / len(target)
 
 

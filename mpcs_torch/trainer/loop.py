@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
-from mpcs_torch.errors import quoted, require
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.decisions import highest_class
 from mpcs_torch.functional.inputs.probabilities import log_softmax
 from mpcs_torch.functional.measure import Measure
@@ -291,7 +291,7 @@ class PreparedRun:
         reasons = [hook(epoch, self.state) for hook in hooks]
         for reason in reasons:
             is_reason = reason is None or (isinstance(reason, str) and reason != "")
-            require(is_reason, "a hook must return None, or a text that says why the run stops", quoted(reason))
+            require(is_reason, "reason_to_stop", "a hook", reason)
         first_reason = next((reason for reason in reasons if reason is not None), None)
         self.state.stopped = self.state.world.from_first(lambda: first_reason)
 

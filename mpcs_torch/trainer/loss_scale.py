@@ -33,7 +33,7 @@ class ConcernLossScale:
             ValueError: If the score is negative or not finite; the score is then unchanged.
         """
         value = float(score)
-        require(0 <= value < torch.inf, "score must be finite and >= 0", value)
+        require(0 <= value < torch.inf, "finite_at_least", "score", value, minimum=0)
         self.score = value
 
     def __call__(self, loss: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from torch.optim import SGD, Adam, AdamW, Optimizer
 from torch.optim.lr_scheduler import ChainedScheduler, CosineAnnealingLR, LinearLR, LRScheduler, ReduceLROnPlateau
 
 from mpcs_torch.concern import ConcernSpec
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional.measure import Direction
 from mpcs_torch.learning import MPCSLR, ConcernLoss, GeneralizedMeanLoss, SoftmaxMarginLoss
 from mpcs_torch.learning.recommended import margin_loss
@@ -72,7 +73,7 @@ def two_convolutions(side: int, num_classes: int) -> list[nn.Module]:
 
 def _check_shape(shape: Sequence[int], needed: tuple[int, ...], name: str) -> None:
     if tuple(shape) != needed:
-        raise ValueError(f"model {name} takes inputs of shape {needed}, but the data has {tuple(shape)}.")
+        raise InvalidValueError("input_shape", f"model {name}", tuple(shape), shape=needed)
 
 
 class _LastStep(nn.Module):
@@ -105,8 +106,7 @@ def lstm(
 
 def _features(input_shape: Sequence[int]) -> int:
     if len(input_shape) != 2:
-        rule = "a recurrent model takes inputs of shape (steps, features)"
-        raise ValueError(f"{rule}, but the data has {tuple(input_shape)}.")
+        raise InvalidValueError("input_shape", "a recurrent model", tuple(input_shape), shape="(steps, features)")
     return input_shape[1]
 
 

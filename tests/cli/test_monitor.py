@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.errors import ExitStatus, Rule
 from mpcs_torch.learning import DecisionRule, Limit
 from tests.cli.printed import printed_tables
 from tests.cli.test_cli import one_line, run
@@ -85,7 +85,7 @@ def test_an_alarm_stays_until_it_is_acknowledged(
     write(log, [*bad, *rows(4000, rate=0.0, seed=1)])
     assert run("monitor", rule, log, "--state", state) == ExitStatus.ALARM
     assert run("monitor", rule, log, "--state", state, "--acknowledge", "errors of worse") == 2
-    assert "'errors of worse' is not: did you mean errors of " in one_line(capsys.readouterr().err)
+    assert "'errors of worse': did you mean errors of " in one_line(capsys.readouterr().err)
     assert run("monitor", rule, log, "--state", state, "--acknowledge", "errors of bad") == ExitStatus.ALARM
     told = capsys.readouterr().out
     assert "acknowledged: Alarm: 'errors of bad' is above its limit, known from row " in told
@@ -125,7 +125,10 @@ def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys:
         (("--limit", "any <= 0.1", "--confidence", "1"), "confidence must be above 0 and below 1"),
         (("--limit", "any <= 0.1", "--confidence", "0"), "confidence must be above 0 and below 1"),
         (("--limit", "any <= 0.1", "--least-chance", "0"), "least_chance must be above 0 and at most 1"),
-        (("--limit", "any <= 0.1", "--cluster-size", "0"), "cluster_size must be at least 1"),
+        (
+            ("--limit", "any <= 0.1", "--cluster-size", "0"),
+            f"cluster_size {Rule('finite_at_least', fields={'minimum': 1})}",
+        ),
         (("--limit", "any <= 0.1", "--run-length", "3"), "run_length must be at least 100"),
         (("--limit", "any <= 0.1", "--html", "OUT/state.json"), "is written by another option, too"),
         (("--limit", "any <= 0.1", "--html", "OUT/log.csv", "--overwrite"), "is a file to read: choose another"),

@@ -11,9 +11,10 @@ from scipy.stats import ttest_rel
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
-from mpcs_torch.errors import ExitStatus
+from mpcs_torch.errors import ExitStatus, Rule
 from mpcs_torch.functional import bounded_mean_interval
 from tests.cli.test_cli import run
+from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)
 TARGET = torch.multinomial(torch.tensor([0.5, 0.3, 0.2]), 300, replacement=True, generator=GENERATOR)
@@ -114,19 +115,22 @@ def test_a_frame_has_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "refusal"),
     [
-        ({"costs": COSTS[:, :2]}, r"costs must be \(N, C\), \(300, 3\) here: .* have shape \(300, 2\)"),
-        ({"costs": COSTS / 0}, "costs must each be finite, but sample 0 has inf"),
-        ({"metrics": ["accuracy"]}, "has costs of rows, but no metric takes them: mean_cost and regret do"),
-        ({"costs": None, "metrics": ["regret"]}, "has no costs of rows, but regret must have them"),
-        ({"preds": torch.full((300,), -1), "class_names": 3}, "among its decisions, but mean_cost, regret must"),
+        ({"costs": COSTS[:, :2]}, Refused("shape", "costs", shape=(300, 3))),
+        ({"costs": COSTS / 0}, Refused("finite", "costs", float("inf"), sample=0, column=0)),
+        ({"metrics": ["accuracy"]}, Refused("costs_of_no_metric", "")),
+        ({"costs": None, "metrics": ["regret"]}, Refused("no_costs", "", metrics="regret")),
+        (
+            {"preds": torch.full((300,), -1), "class_names": 3},
+            Refused("has_referrals", "", metrics="mean_cost, regret"),
+        ),
     ],
 )
-def test_what_does_not_fit_is_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_what_does_not_fit_is_refused(arguments: dict[str, Any], refusal: Refused) -> None:
+    with refusal:
         measured(**{"preds": A, **arguments})
-    with pytest.raises(ValueError, match=r"costs must be given for every batch if rows have them \(has_costs\)"):
+    with Refused("given_for_every_batch", "costs"):
         Evaluation(3).update(A, TARGET, costs=COSTS)
 
 
@@ -177,7 +181,7 @@ def test_a_column_may_hold_lists_of_costs(tmp_path: Path, capsys: pytest.Capture
         ("pay,ask", "--cost-columns must name a column for each class, a, b, c, but names pay, ask"),
         ("pay,ask,halt", "has no column 'halt' of --cost-columns"),
         ("pay", "must have a cost for each of the 3 classes, but has 1"),
-        ("pay,ask,stop", "row 8, column ask: must each be finite, but is inf"),
+        ("pay,ask,stop", f"row 8, column ask: {Rule('finite')}, but is inf"),
     ],
 )
 def test_bad_columns_are_refused(

@@ -1,6 +1,5 @@
 """Estimates before labels: values by NumPy, intervals by simulation, alarms, and bad input."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.learning import DecisionRule, Estimate, estimate_decisions
 from mpcs_torch.learning.rule_estimate import estimate_lines
+from tests.refused import Refused
 
 NAMES = ["benign", "unclear", "malignant"]
 CONCERN = ConcernSpec(NAMES, weights=[[0, 1, 1], [1, 0, 1], [20, 2, 0]], dangerous=[["malignant", "benign"]], refer=0.6)
@@ -125,5 +125,5 @@ def test_lines_say_when_estimates_are_right_and_what_an_alarm_means() -> None:
 
 
 def test_labels_of_another_shape_are_refused() -> None:
-    with pytest.raises(ValueError, match=re.escape("target must have shape (9,), but got (3, 3).")):
+    with Refused("shape", "target", shape=(9,)):
         estimate_decisions(assessed(drawn(9, 0)[0]), CONCERN, drawn(9, 0)[1].view(3, 3))

@@ -16,6 +16,7 @@ from mpcs_torch.trainer.prepare import prepare_run
 from mpcs_torch.trainer.result import read_records, read_result
 from mpcs_torch.trainer.resume import selector_hook
 from tests.processes.in_this_process import in_this_process
+from tests.refused import Refused
 from tests.trainer.kill_training import contents
 from tests.trainer.test_resume import CutOffError, cut_at
 from tests.trainer.toy import toy_config, toy_data
@@ -128,7 +129,7 @@ def test_a_reason_in_the_last_epoch_is_kept_too() -> None:
 @pytest.mark.parametrize("answer", [True, 0, "", ["enough"]])
 def test_a_hook_that_gives_anything_else_is_refused(answer: object) -> None:
     run = prepare_run(toy_config(), toy_data())
-    with pytest.raises(ValueError, match="a hook must return None, or a text that says why the run stops, but got"):
+    with Refused("reason_to_stop", "a hook"):
         run.start([stop_at(2, answer)])
 
 

@@ -107,7 +107,7 @@ def _inner(array: "Array") -> Sequence["Array"]:
         return [array.keys, array.items]
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return [array.flatten()]
-    raise FileRuleError(f"must not have columns of the type {kind}")
+    raise FileRuleError("column_types", type=str(kind))
 
 
 def _text_sizes(array: "Array") -> NDArray[Any] | None:
@@ -155,7 +155,7 @@ def message_bytes(message: "ipc.Message") -> int:
     def inner(table: int, number: int) -> int:
         place = field(table, number)
         if place is None:
-            raise FileRuleError("is damaged: a message has no content")
+            raise FileRuleError("damaged_message")
         return place + int(struct.unpack_from("<I", content, place)[0])
 
     batch = inner(struct.unpack_from("<I", content)[0], HEADER)

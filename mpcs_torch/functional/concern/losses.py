@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.inputs.groups import costs_by_label, flat_costs
 from mpcs_torch.functional.inputs.logits import (
@@ -28,7 +28,7 @@ class RowCosts(NamedTuple):
         """Check the costs of a batch, shaped like ``logits`` or by true class, and flatten them to M rows."""
         flat = flat_costs(costs, logits.shape).to(batch.scores)
         highest = torch.finfo(flat.dtype).max
-        check_values("costs must be finite", flat, highest, -highest)
+        check_values(Rule("finite", "costs"), flat, highest, -highest)
         return cls(flat, is_penalty)
 
     def rows(self, labels: Tensor) -> Tensor:
@@ -60,7 +60,7 @@ def penalty_matrix(concern: Tensor) -> Tensor:
 
 def concern_loss(batch: LossBatch, penalties: Penalties, concern_share: float) -> Tensor:
     """Compute `mpcs_torch.learning.ConcernLoss`; if ``penalties`` is None, all errors have equal penalties."""
-    require(0 <= concern_share <= 1, "concern_share must be from 0 to 1", concern_share)
+    require(0 <= concern_share <= 1, "between", "concern_share", concern_share, minimum=0, maximum=1)
     if concern_share == 0:
         return batch.mean_cross_entropy()
     if isinstance(penalties, Tensor):
@@ -119,7 +119,7 @@ def log_complement(scores: Tensor) -> Tensor:
 
 def check_margin(margin: float) -> None:
     """Check that ``margin`` is finite and >= 0."""
-    require(0 <= margin < float("inf"), "margin must be finite and >= 0", margin)
+    require(0 <= margin < float("inf"), "finite_at_least", "margin", margin, minimum=0)
 
 
 def softmax_margin_loss(batch: LossBatch, costs: Tensor | RowCosts, margin: float) -> Tensor:

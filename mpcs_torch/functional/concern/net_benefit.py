@@ -82,9 +82,9 @@ class NetBenefit(ProbabilityMeasure):
         """Check the settings."""
         super().__post_init__()
         labels = set(self.classes)
-        rule = f"classes must be some, but not all, of those from 0 to {self.num_classes - 1}"
-        require(labels and labels < set(range(self.num_classes)), rule, self.classes)
-        require(0 < self.threshold < 1, "threshold must be above 0 and below 1", self.threshold)
+        are_some = labels and labels < set(range(self.num_classes))
+        require(are_some, "some_classes", "classes", self.classes, last=self.num_classes - 1)
+        require(0 < self.threshold < 1, "open_between", "threshold", self.threshold, minimum=0, maximum=1)
         self.classes = tuple(sorted(labels))
 
     @property

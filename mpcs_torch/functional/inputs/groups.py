@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import InvalidValueError, require
+from mpcs_torch.errors import InvalidValueError, Rule, require
 from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
+from mpcs_torch.functional.inputs.labels import WEIGHT_RULE
 
 
 class Groups(NamedTuple):
@@ -28,26 +29,28 @@ def row_names(argument: str, values: Any, number: int) -> list[str]:
     """Return one name per row; raise a ValueError if ``values`` lacks a name, or does not hold ``number`` names."""
     plain = values.tolist() if hasattr(values, "tolist") else values
     names = [] if isinstance(plain, str) else list(plain)
-    if any(isinstance(name, list) for name in names):
-        raise ValueError(f"{argument} must have one dimension, but has more.")
-    require(len(names) == number, f"{argument} must be one name for each of the {number} rows", len(names))
+    require(not any(isinstance(name, list) for name in names), "one_dimension", argument)
+    require(len(names) == number, "name_for_each", argument, len(names), rows=number)
     missing = next((row for row, name in enumerate(names) if _is_missing(name)), None)
     if missing is not None:
-        raise ValueError(f"{argument} must have a name for every row, but row {missing} (from 0) has none.")
+        raise InvalidValueError("named", argument, names[missing], sample=missing)
     return [str(name) for name in names]
 
 
-ROW_RULES: Mapping[str, tuple[str, Callable[[Tensor], Tensor]]] = {
-    "weight": ("at least 0 and finite", lambda numbers: (numbers >= 0) & numbers.isfinite()),
-    "frequency": ("a whole number of at least 1", lambda numbers: (numbers >= 1) & (numbers % 1 == 0)),
-    "cost": ("finite", torch.isfinite),
+ROW_RULES: Mapping[str, tuple[Rule, Callable[[Tensor], Tensor]]] = {
+    "weights": (WEIGHT_RULE._replace(argument="weights"), lambda numbers: (numbers >= 0) & numbers.isfinite()),
+    "frequencies": (
+        Rule("whole_at_least", "frequencies", {"minimum": 1}),
+        lambda numbers: (numbers >= 1) & (numbers % 1 == 0),
+    ),
+    "costs": (Rule("finite", "costs"), torch.isfinite),
 }
-"""The rule of each kind of value, as text, and a function that returns which values obey the rule."""
+"""The rule of each value of a row, by argument, and a function that returns which values obey the rule."""
 
 
 def row_weights(values: Any, number: int) -> Tensor:
     """Validate one weight for each of ``number`` rows, and return them as float64 (N,) on the CPU."""
-    return _row_values("weights", "weight", values, (number,)).double()
+    return _row_values("weights", values, (number,)).double()
 
 
 MAX_REPEATED = 10**8
@@ -56,10 +59,9 @@ MAX_REPEATED = 10**8
 
 def row_frequencies(values: Any, number: int) -> Tensor:
     """Validate the number of repetitions of each of ``number`` rows, and return int64 (N,) on the CPU."""
-    counts = _row_values("frequencies", "frequency", values, (number,))
-    if counts.double().sum() > MAX_REPEATED:
-        rule = f"frequencies must sum to at most {MAX_REPEATED}"
-        raise ValueError(f"{rule}, but sum to {counts.double().sum():g}.")
+    counts = _row_values("frequencies", values, (number,))
+    total = counts.double().sum().item()
+    require(total <= MAX_REPEATED, "sum_at_most", "frequencies", total, maximum=MAX_REPEATED)
     return counts.long()
 
 
@@ -69,10 +71,9 @@ def row_costs(values: Any, target: Tensor, classes: int) -> Tensor:
     From costs by true class, (N, C, C), those of the labels are taken.
     """
     if as_tensor(values, "costs").ndim < 3:
-        return _row_values("costs", "cost", values, (len(target), classes)).double()
-    if target.ndim > 1:
-        raise ValueError("costs must be (N, C) where labels are soft, not (N, C, C): no label says which are meant.")
-    return costs_by_label(_row_values("costs", "cost", values, (len(target), classes, classes)).double(), target)
+        return _row_values("costs", values, (len(target), classes)).double()
+    require(target.ndim == 1, "costs_of_soft_labels", "costs")
+    return costs_by_label(_row_values("costs", values, (len(target), classes, classes)).double(), target)
 
 
 def costs_by_label(costs: Tensor, target: Tensor) -> Tensor:
@@ -96,29 +97,23 @@ def flat_costs(costs: Any, shape: Sequence[int]) -> Tensor:
     place = min(1, len(shape) - 1)
     classes = shape[place]
     shapes = [(*shape,), (*shape[:place], classes, *shape[place:])]
-    rule = f"costs must have shape {shapes[0]} or, by true class, {shapes[1]}"
-    require(tuple(costs.shape) in shapes, rule, tuple(costs.shape))
+    require(tuple(costs.shape) in shapes, "shape", "costs", costs, shape=f"{shapes[0]} or, by true class, {shapes[1]}")
     if costs.ndim == len(shape):
         return by_class(costs, classes)
     last: Tensor = costs.movedim((place, place + 1), (-2, -1))
     return last.reshape(-1, classes, classes)
 
 
-def _row_values(name: str, kind: str, values: Any, shape: tuple[int, ...]) -> Tensor:
-    tensor = as_tensor(values, name).cpu()
-    if tensor.shape != shape:
-        rule = f"(N,) for the {shape[0]} rows" if len(shape) == 1 else f"(N, C), {shape} here: of each row and decision"
-        raise ValueError(f"{name} must be {rule}, but have shape {tuple(tensor.shape)}.")
-    rule, is_valid = ROW_RULES[kind]
+def _row_values(argument: str, values: Any, shape: tuple[int, ...]) -> Tensor:
+    tensor = as_tensor(values, argument).cpu()
+    require(tensor.shape == shape, "shape", argument, tensor, shape=shape)
+    rule, is_valid = ROW_RULES[argument]
     flat = tensor.reshape(len(tensor), -1)  # one value for each row, or one for each decision
     bad = (~is_valid(flat)).nonzero().tolist()
     if bad:
         sample, column = bad[0]
-        value = f"{flat[sample, column]:g}"
-        has_columns = tensor.ndim > 1
-        raise InvalidValueError(
-            f"{name} must each be {rule}", value, sample=sample, column=column if has_columns else None
-        )
+        place = {"sample": sample, "column": column if tensor.ndim > 1 else None}
+        raise rule.broken_by(flat[sample, column].item(), **place)
     return tensor
 
 
@@ -126,7 +121,7 @@ def group_codes(argument: str, values: Any, number: int) -> Groups:
     """Return the group of each row from ``values``, one group name per row; `Groups` are returned unchanged."""
     if isinstance(values, Groups):
         count = len(values.codes)
-        require(count == number, f"{argument} must be one name for each of the {number} rows", count)
+        require(count == number, "name_for_each", argument, count, rows=number)
         return values
     codes = dict[str, int]()
     row_codes = [codes.setdefault(name, len(codes)) for name in row_names(argument, values, number)]
@@ -138,7 +133,7 @@ def codes_by_column(groups: Any, number: int) -> dict[str, Groups]:
     if groups is None:
         return {}
     is_mapping = isinstance(groups, Mapping)
-    require(is_mapping, "groups must map columns to the names of rows", f"a {type(groups).__name__}")
+    require(is_mapping, "mapping_of_names", "groups", groups)
     return {column: group_codes(f"groups[{column!r}]", values, number) for column, values in groups.items()}
 
 
