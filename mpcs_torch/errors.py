@@ -2,11 +2,40 @@
 
 import re
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from mpcs_torch.messages import HINTS, RULES
 
 MAX_QUOTED = 100
 """The maximum number of characters of a value in an error message."""
+MAX_NUMBERS = 10
+"""The maximum number of values of a row in an error message."""
+
+
+class ExitStatus(IntEnum):
+    """What the exit status of an ``mpcs`` command says."""
+
+    DONE = 0
+    """It has done its work; what it prints may hold cautions."""
+    FAULT = 1
+    """It failed by an error of this package."""
+    REFUSED = 2
+    """It refused its input: an option, a file, a value, or what is missing on this machine."""
+    NOT_MET = 3
+    """It measured that a requirement is not met."""
+    ALARM = 4
+    """It monitors an alarm that is not acknowledged."""
+    NO_PROMISE = 5
+    """It monitors no alarm, but the labels do not support the promise that there is none to raise."""
+    DIVERGED = 6
+    """It trained a model that gives NaN or infinite logits."""
+    INTERRUPTED = 130
+    """It was stopped by Ctrl-C."""
+    TERMINATED = 143
+    """It was stopped by SIGTERM."""
 
 
 class MpcsError(Exception):
@@ -15,7 +44,7 @@ class MpcsError(Exception):
     Each subclass also derives from a built-in error such as ValueError, so that other code can catch it.
     """
 
-    exit_status = 2
+    exit_status: int = ExitStatus.REFUSED
     """The exit status of the ``mpcs`` command after this error."""
     is_printed_elsewhere = False
     """Whether another process of the same run prints the message, so that this process need not."""
@@ -25,53 +54,99 @@ class DataError(MpcsError, RuntimeError):
     """The error for a data set that is missing or broken, or that cannot be split as requested."""
 
 
+class Rule(NamedTuple):
+    """A rule for the values of an argument; its text continues a sentence that begins with the argument.
+
+    Example:
+        >>> str(Rule("at_least", "n_bins", {"minimum": 1}))
+        'must be at least 1'
+    """
+
+    code: str
+    """The key of the rule in `mpcs_torch.messages`."""
+    argument: str = ""
+    fields: Mapping[str, Any] = {}
+    """What the rule names: numbers, other arguments, or other rules."""
+
+    def __str__(self) -> str:
+        return _filled(RULES[self.code], self.fields)
+
+    def broken_by(self, value: Any = ..., **place: Any) -> "InvalidValueError":
+        """Return the error for a ``value``, perhaps that of a ``sample``, that breaks the rule."""
+        return InvalidValueError(self.code, self.argument, value, **place, **self.fields)
+
+
 class InvalidValueError(MpcsError, ValueError):
-    """The error for an argument, or a sample of it, that breaks a rule.
+    """The error for an argument, or a sample of it, that breaks a rule. Its sentence is made when it is printed.
 
     Args:
-        rule: What the argument must be; its first word is the name of the argument.
-        value: What it is, in the form in which the message quotes it.
+        code: The key of the rule in `mpcs_torch.messages`.
+        argument: The name of the argument; empty where the rule is of a file that the caller names.
+        value: The value; `...` if the message quotes none.
         sample: The index of the first sample that breaks the rule, if samples do.
         column: The index of the value of this sample that breaks the rule, if it is known which does.
         count: The number of samples that break it, if only their number is known.
+        **fields: What the rule names, such as its ``minimum``.
 
     Example:
-        >>> print(InvalidValueError("beta must be finite and > 0", -1.0))
-        beta must be finite and > 0, but got -1.0.
+        >>> print(InvalidValueError("at_least", "n_bins", 0, minimum=1))
+        n_bins must be at least 1, but got 0
     """
 
     def __init__(
         self,
-        rule: str,
-        value: object = None,
+        code: str,
+        argument: str = "",
+        value: Any = ...,
         *,
         sample: int | None = None,
         column: int | None = None,
         count: int | None = None,
+        **fields: Any,
     ) -> None:
-        self.rule, self.value, self.sample, self.column, self.count = rule, value, sample, column, count
-        found = f"got {value}"
-        if sample is not None:
-            found = f"sample {sample} has {value}"
-        elif count is not None:
-            found = f"{count} of the samples since the last reset do not"
-        super().__init__(f"{rule}, but {found}.")
+        super().__init__(code, argument, value)  # as pickle passes them
+        self.code, self.argument, self.value, self.fields = code, argument, value, fields
+        self.sample, self.column, self.count = sample, column, count
 
     @property
-    def argument(self) -> str:
-        """The name of the argument that breaks the rule."""
-        return self.rule.split(maxsplit=1)[0]
+    def rule(self) -> Rule:
+        """The rule that is broken."""
+        return Rule(self.code, self.argument, self.fields)
 
-    @property
-    def plain_rule(self) -> str:
-        """The rule without the name of the argument, and without the advice in brackets, which is for Python."""
-        return self.rule.removeprefix(self.argument).partition(" (")[0].strip()
+    def __str__(self) -> str:
+        found = "" if self.value is ... else f", but got {value_in_words(self.value)}"
+        if self.sample is not None:
+            found = f", but sample {self.sample} has {value_in_words(self.value)}"
+        elif self.count is not None:
+            found = f", but {self.count} of the samples since the last reset do not"
+        hint = _filled(HINTS.get(self.code, ""), self.fields)
+        remedy = f": {hint}" if hint else ""
+        return f"{self.argument} {self.rule}{found}{remedy}".strip()
 
 
-def require(is_kept: object, rule: str, value: object) -> None:
-    """Raise an `InvalidValueError` unless ``is_kept`` is true: ``rule`` begins with the argument that has ``value``."""
+def require(is_kept: object, code: str, argument: str, value: Any = ..., **fields: Any) -> None:
+    """Raise an `InvalidValueError` about the ``value`` of ``argument`` unless ``is_kept`` is true."""
     if not is_kept:
-        raise InvalidValueError(rule, value)
+        raise InvalidValueError(code, argument, value, **fields)
+
+
+def value_in_words(value: Any) -> str:
+    """Return a value as messages quote it: numbers with up to six digits, and of a tensor its dtype and shape."""
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list) and any(isinstance(entry, float) for entry in value):
+        more = ", ..." if len(value) > MAX_NUMBERS else ""
+        return f"[{', '.join(map(value_in_words, value[:MAX_NUMBERS]))}{more}]"
+    if hasattr(value, "dtype") and hasattr(value, "shape") and not isinstance(value, type):
+        return f"{value.dtype} {tuple(value.shape)}"
+    return quoted(value)
+
+
+def _filled(template: str, fields: Mapping[str, Any]) -> str:
+    texts = dict[str, str]()
+    for name, field in fields.items():
+        texts[name] = str(field) if isinstance(field, str | Rule) else value_in_words(field)
+    return template.format(**texts)
 
 
 class _Short(reprlib.Repr):

@@ -17,7 +17,8 @@ LIGHT = {"errors", "io", "processes", "tables"}
 TRAINER = {"concern", "functional", "metrics", "calibration", "learning", "trainer"} | LIGHT
 MAY_IMPORT = {
     "__main__": {"cli"},
-    "errors": set(),
+    "errors": {"messages"},
+    "messages": set(),
     "io": {"errors"},
     "processes": {"errors"},
     "tables": {"errors"},
@@ -25,7 +26,7 @@ MAY_IMPORT = {
     "functional": {"errors"},
     "metrics": {"concern", "functional", "errors", "io", "plots"},
     "calibration": {"functional", "errors"},
-    "plots": {"functional"},
+    "plots": {"errors", "functional"},
     "evaluation": {"learning", "calibration", "concern", "functional", "metrics", "plots"} | LIGHT,
     "learning": {"calibration", "concern", "functional"} | LIGHT,
     "monitoring": {"evaluation", "learning", "concern", "functional", "metrics", "plots"} | LIGHT,

@@ -16,7 +16,7 @@ from mpcs_torch.calibration.scaling import (
     minimize,
     upcast_half,
 )
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.detection.cost import OperatingPoint, check_point
 from mpcs_torch.functional.detection.errors import count_errors, hull_vertices
 
@@ -34,8 +34,7 @@ def fit_affine(scores: Tensor, is_target: Tensor, p_target: float) -> tuple[Tens
     unit = (scores - centre) / spread
     optimum = minimize(lambda point: _expand(unit, is_target, p_target, point), scores.new_zeros(scores.shape[1] + 1))
     if optimum is None:
-        problem = f"{STEPS} Newton steps found no finite optimum: the scores may separate targets from non-targets"
-        raise ValueError(f"preds must overlap to be calibrated, but {problem}.")
+        raise InvalidValueError("no_optimum", "preds", steps=STEPS)
     weights = optimum[:-1] / spread
     return weights, optimum[-1] - weights @ centre
 
@@ -119,8 +118,7 @@ class LogisticCalibration(nn.Module):
         if scores.amin() < scores.amax():  # otherwise the scale is 0
             targets, nontargets = scores[is_target], scores[~is_target]
             if targets.amin() >= nontargets.amax() or targets.amax() <= nontargets.amin():
-                problem = "a threshold separates targets from non-targets without error"
-                raise ValueError(f"preds must overlap to be calibrated, but {problem}: no finite scale is optimal.")
+                raise InvalidValueError("separated", "preds")
         weights, bias = fit_affine(scores.unsqueeze(1), is_target, self.p_target)
         scale = weights.item()
         if not scale > 0:
@@ -161,7 +159,7 @@ class LogisticFusion(nn.Module):
 
     def __init__(self, num_systems: int, p_target: float = 0.5) -> None:
         super().__init__()
-        require(num_systems >= 1, "num_systems must be at least 1", num_systems)
+        require(num_systems >= 1, "at_least", "num_systems", num_systems, minimum=1)
         self.p_target = check_point(OperatingPoint(p_target)).p_target
         self.register_buffer("weights", torch.full((num_systems,), 1 / num_systems, dtype=torch.float64))
         self.register_buffer("bias", torch.zeros((), dtype=torch.float64))
@@ -196,7 +194,7 @@ class LogisticFusion(nn.Module):
 
     def _check(self, preds: Tensor) -> None:
         is_by_system = preds.ndim == 2 and preds.shape[1] == len(self.weights)
-        require(is_by_system, f"preds must have shape (N, {len(self.weights)})", tuple(preds.shape))
+        require(is_by_system, "shape", "preds", preds, shape=f"(N, {len(self.weights)})")
 
 
 class PAVCalibration(nn.Module):
@@ -243,7 +241,7 @@ class PAVCalibration(nn.Module):
         """
         inputs = upcast_half(preds)
         if not len(self.scores):
-            raise ValueError("PAVCalibration must be fitted before it is called: call fit, or load a state_dict.")
+            raise InvalidValueError("not_fitted", "PAVCalibration")
         scores = inputs.to(self.scores.dtype).clamp(self.scores[0], self.scores[-1])
         above = torch.searchsorted(self.scores, scores.contiguous()).clamp(max=len(self.scores) - 1)
         below = (above - 1).clamp(min=0)

@@ -16,7 +16,7 @@ from mpcs_torch.calibration.scaling import (
     in_float64,
     labelled_logits,
 )
-from mpcs_torch.errors import quoted, require
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.concern.decision import shift_priors
 from mpcs_torch.functional.inputs.checks import check_choice
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL, check_confidence
@@ -182,8 +182,7 @@ def estimate_priors(
         one_hot = torch.eye(classes).to(shares)
         known, unknown = (one_hot[highest_class(probs)[1]] for probs in (validation, deployment))
     by_class = design.means(known)
-    if torch.linalg.matrix_rank(by_class) < classes:
-        raise ValueError(f"preds must separate the classes, but the statistics of {method!r} are linearly dependent.")
+    require(torch.linalg.matrix_rank(by_class) == classes, "dependent", "preds", method=method)
     indicators = torch.linalg.inv(by_class)
     mixture = _mixture(known @ indicators, unknown @ indicators, design)
     priors, singletons = mixture.priors, torch.eye(classes).to(mixture.priors)
@@ -245,8 +244,7 @@ def _design(
 ) -> _Design:
     """Check cluster names, and return the `_Design`; the same name in ``clusters`` and ``others`` is one cluster."""
     known, classes = len(target), len(counts)
-    if (clusters is None) != (others is None):
-        raise ValueError("clusters and unlabelled_clusters must be given together, but only one was.")
+    require((clusters is None) == (others is None), "given_with", "clusters", other="unlabelled_clusters")
     strata = torch.cat([target, target.new_full((unlabelled,), classes)])
     codes, twice = torch.arange(len(strata)), "twice"
     if clusters is not None:
@@ -257,25 +255,24 @@ def _design(
     of_strata = (pairs % (classes + 1)).bincount(minlength=classes + 1)
     if (of_strata[:-1] < 2).any():
         rare = (of_strata[:-1] < 2).nonzero().flatten().tolist()
-        raise ValueError(f"target must contain each class at least {twice}, but classes {quoted(rare)} are rarer.")
-    require(of_strata[-1] > 1, "unlabelled_clusters must have at least two clusters", int(of_strata[-1]))
+        raise InvalidValueError("each_class_twice", "target", twice=twice, classes=rare)
+    others_clusters = int(of_strata[-1])
+    require(others_clusters > 1, "holds_at_least", "unlabelled_clusters", others_clusters, minimum=2, unit="clusters")
     return _Design(target, counts, strata, codes, of_strata)
 
 
 def _part(name: str, members: Sequence[int], every: Tensor) -> Tensor:
     """Return (C,): 1 for each class in ``members``, else 0; ``every`` is the identity matrix (C, C)."""
     classes, are_classes = len(every), {*members} <= {*range(len(every))}
-    rule = f"class_groups must contain some, but not all, of the classes 0 to {classes - 1}"
-    require(are_classes and 0 < len({*members}) < classes, rule, f"{quoted(name)}: {members}")
+    are_some = are_classes and 0 < len({*members}) < classes
+    require(are_some, "some_classes", "class_groups", {name: members}, last=classes - 1)
     return every[[*{*members}]].sum(dim=0)
 
 
 def _checked_unlabelled(unlabelled: Tensor, classes: int) -> Tensor:
     are_logits = unlabelled.is_floating_point() and unlabelled.ndim == 2 and unlabelled.shape[1] == classes
-    rule, given = f"of shape (M, {classes})", f"{unlabelled.dtype} {tuple(unlabelled.shape)}"
-    require(are_logits, f"unlabelled must be floating point logits {rule}", given)
-    if len(unlabelled) < 2 or not unlabelled.isfinite().all():
-        raise ValueError("unlabelled must have finite logits of at least two samples.")
+    require(are_logits, "float_shape", "unlabelled", unlabelled, shape=f"(M, {classes})")
+    require(len(unlabelled) >= 2 and unlabelled.isfinite().all(), "finite_sample", "unlabelled")
     return in_float64(unlabelled)
 
 

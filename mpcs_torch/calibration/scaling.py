@@ -7,7 +7,7 @@ from warnings import warn
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.detection.errors import check_both_occur, flatten_trials
 from mpcs_torch.functional.inputs.checks import check_by_class, check_num_classes, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, raise_first
@@ -44,16 +44,14 @@ def labelled_logits(preds: Tensor, target: Tensor, num_classes: int) -> Labelled
     check_by_class(preds)
     samples = flatten_samples(preds, target, num_classes=num_classes, scale="logits")
     raise_first([samples.find_faults()[0], not_finite(samples.scores)])
-    if not len(samples.scores):
-        raise ValueError(f"preds must have at least one sample, but has shape {tuple(preds.shape)}.")
+    require(len(samples.scores), "not_empty", "preds", preds)
     logits = in_float64(samples.scores)
     return LabelledLogits(logits, samples.labels.target.to(logits.device))
 
 
 def not_finite(logits: Tensor) -> Fault:
     """Return a `Fault` that marks each row of ``logits`` (M, C) in which a value is not finite."""
-    rule = "preds must be finite logits (clamp probabilities, for example to 1e-12, before taking logarithms)"
-    return Fault(rule, logits, ~logits.isfinite().all(dim=1))
+    return Fault(Rule("finite_logits", "preds"), logits, ~logits.isfinite().all(dim=1))
 
 
 def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
@@ -62,7 +60,7 @@ def labelled_trials(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     The scores (M,) are float64, and the mask (M,) is bool.
     """
     batch = flatten_trials(preds, target, num_classes=None, ignore_index=None)
-    raise_first([*batch.find_faults(), Fault("preds must be finite", batch.scores, ~batch.scores.isfinite())])
+    raise_first([*batch.find_faults(), Fault(Rule("finite", "preds"), batch.scores, ~batch.scores.isfinite())])
     scores = in_float64(batch.scores)
     is_target = batch.labels.to(scores.device) == 1
     check_both_occur(is_target)
@@ -77,7 +75,7 @@ def in_float64(values: Tensor) -> Tensor:
 
 def upcast_half(preds: Tensor) -> Tensor:
     """Return floating-point ``preds``, as float32 if the dtype has 16 bits; raise a ValueError for other dtypes."""
-    require(preds.is_floating_point(), "preds must be floating point scores", f"dtype {preds.dtype}")
+    require(preds.is_floating_point(), "floating", "preds", preds.dtype)
     return preds.float() if preds.dtype in (torch.float16, torch.bfloat16) else preds
 
 
@@ -256,8 +254,7 @@ class VectorScaling(nn.Module):
             ValueError: If ``preds`` is not floating point of shape ``(N, C)`` or ``(N, C, ...)``.
         """
         scores, has_classes = upcast_half(preds), preds.ndim > 1 and preds.shape[1] == self.num_classes
-        rule = f"preds must have {self.num_classes} classes in dimension 1"
-        require(has_classes, rule, f"shape {tuple(preds.shape)}")
+        require(has_classes, "class_dimension", "preds", preds, classes=self.num_classes)
         per_class = (self.num_classes, *(1 for _ in preds.shape[2:]))
         scale, bias = (values.to(scores.dtype).reshape(per_class) for values in (self.scale, self.bias))
         return scores * scale + bias

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import typer
 
-from mpcs_torch.errors import MpcsError, printable
+from mpcs_torch.errors import ExitStatus, MpcsError, printable
 
 EXTRA_OF = {
     **dict.fromkeys(("jinja2", "matplotlib", "pyarrow", "pydantic", "rich", "yaml"), "cli"),
@@ -21,7 +21,7 @@ NO_MEMORY = "can't allocate memory"
 
 @contextmanager
 def reported_errors(*, debug: bool) -> Iterator[None]:
-    """Print an error in the with block and exit: status 2 if the user can fix it, 130 after Ctrl-C, 1 for a bug.
+    """Print an error in the with block and exit with its `ExitStatus`.
 
     With ``debug``, print the traceback, too. Errors that Typer handles, such as wrong arguments, pass unchanged.
     """
@@ -40,14 +40,14 @@ def reported_errors(*, debug: bool) -> Iterator[None]:
 
 def _message_and_status(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
-        return "interrupted", 130
+        return "interrupted", ExitStatus.INTERRUPTED
     if isinstance(error, MpcsError):
         return str(error), error.exit_status
     if isinstance(error, OSError):
-        return str(error) if error.filename is None else f"{error.filename}: {error.strerror}", 2
+        return str(error) if error.filename is None else f"{error.filename}: {error.strerror}", ExitStatus.REFUSED
     if isinstance(error, ModuleNotFoundError) and (module := str(error.name).split(".")[0]) in EXTRA_OF:
-        return f"this command needs {module}: pip install 'mpcs_torch[{EXTRA_OF[module]}]'", 2
+        return f"this command needs {module}: pip install 'mpcs_torch[{EXTRA_OF[module]}]'", ExitStatus.REFUSED
     line = " ".join(str(error).split())
     if isinstance(error, MemoryError) or NO_MEMORY in line:
-        return "there is not enough memory for so many rows, columns or classes", 2
-    return f"unexpected {type(error).__name__}: {line}; this is a bug: `mpcs --debug ...` shows where", 1
+        return "there is not enough memory for so many rows, columns or classes", ExitStatus.REFUSED
+    return f"unexpected {type(error).__name__}: {line}; this is a bug: `mpcs --debug ...` shows where", ExitStatus.FAULT

@@ -22,7 +22,7 @@ from mpcs_torch.concern.checks import (
     find_problems,
     without_arrays,
 )
-from mpcs_torch.errors import shown
+from mpcs_torch.errors import InvalidValueError, require, shown
 from mpcs_torch.tables import Table
 
 if TYPE_CHECKING:  # torch is slow to import
@@ -166,7 +166,7 @@ class ConcernSpec:
             ValueError: If the spec has ``weights`` or ``dangerous`` instead of ``releases``.
         """
         if self.weights is not None or self.dangerous is not None:
-            raise ValueError("sparse_matrix needs a spec with releases, but this one has weights or dangerous pairs.")
+            raise InvalidValueError("only_releases", "sparse_matrix")
         import torch
 
         size = (len(self.classes),) * 2
@@ -264,11 +264,7 @@ class ConcernSpec:
 
     def _mask(self, pairs: Pairs) -> NDArray[np.bool_]:
         classes = len(self.classes)
-        if classes > MAX_MATRIX_CLASSES:
-            raise ValueError(
-                f"classes must be at most {MAX_MATRIX_CLASSES} for a matrix of all pairs, but got {classes}: "
-                "MetaPatternConcernScore takes the spec, or its sparse_matrix()."
-            )
+        require(classes <= MAX_MATRIX_CLASSES, "dense_classes", "classes", classes, maximum=MAX_MATRIX_CLASSES)
         mask = np.zeros((classes, classes), dtype=np.bool_)
         mask[_places(pairs)] = True
         return mask

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import torch
 
 from mpcs_torch.concern.spec import ConcernSpec
+from mpcs_torch.errors import require
 
 
 def spec_from_costs(costs: Sequence[Sequence[float]], classes: Sequence[str]) -> ConcernSpec:
@@ -28,10 +29,8 @@ def spec_from_order(classes: Sequence[str], *, under: float = 1.0, over: float =
         ((1.0, 0.1, 0.2), (0.5, 1.0, 0.1), (1.0, 0.5, 1.0))
     """
     for name, cost in (("under", under), ("over", over)):
-        if not 0 <= cost < math.inf:
-            raise ValueError(f"{name} must be a finite number >= 0, but got {cost}.")
-    if under == over == 0:
-        raise ValueError("under or over must be above 0, but both are 0.")
+        require(0 <= cost < math.inf, "finite_at_least", name, cost, minimum=0)
+    require(under or over, "one_above_0", "under or over")
     place = torch.arange(len(classes), dtype=torch.float64)
     steps = (place.unsqueeze(0) - place.unsqueeze(1)) / max(len(classes) - 1, 1)  # below 0: predicted is lower
     highest = max(under, over)

@@ -6,7 +6,7 @@ from itertools import takewhile
 from typing import Any
 
 from mpcs_torch.concern.spec import ConcernSpec
-from mpcs_torch.errors import quoted, require, shown
+from mpcs_torch.errors import InvalidValueError, require, shown
 
 Path = tuple[str, ...]
 """The names of the branches from the root to a class, or to a branch."""
@@ -82,14 +82,14 @@ def tree_from_pairs(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     branches = {parent: dict[str, Any]() for parent, _ in pairs}
     children = [child for _, child in pairs]
     twice = [name for name, count in Counter(children).items() if count > 1]
-    require(not twice, "pairs must name each child once", quoted(twice))
+    require(not twice, "child_once", "pairs", twice)
     roots = [name for name in branches if name not in children]
-    require(len(roots) == 1, "pairs must have one parent that is no child, the root", quoted(roots))
+    require(len(roots) == 1, "one_root", "pairs", roots)
     reached = list(roots)
     for name in reached:  # the list grows
         reached += [child for parent, child in pairs if parent == name]
     circle = sorted({*children} - {*reached})
-    require(not circle, "pairs must lead from the root to all names, without circles", quoted(circle))
+    require(not circle, "no_circle", "pairs", circle)
     for parent, child in pairs:
         branches[parent][child] = branches.get(child)
     return branches[roots[0]]
@@ -100,10 +100,9 @@ def _class_paths(tree: object, classes: Sequence[str] | None) -> dict[str, Path]
     leaves = list(_leaves(tree, ()))
     names = [name for name, _ in leaves]
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
-    if twice:
-        raise ValueError(f"tree must contain each class once, but {shown(', '.join(twice))} appears twice.")
-    if classes is not None and sorted(classes) != sorted(names):
-        raise ValueError(f"classes must be the leaves of the tree, {quoted(names)}, but got {quoted(classes)}.")
+    require(not twice, "class_once", "tree", twice)
+    if classes is not None:
+        require(sorted(classes) == sorted(names), "leaves", "classes", classes, leaves=names)
     return dict(leaves)
 
 
@@ -122,7 +121,7 @@ def _leaves(tree: object, above: Path) -> Iterator[tuple[str, Path]]:
             yield from _leaves(branch, above if isinstance(branch, str) else (*above, str(place)))
     else:
         where = shown("/".join(above) or "its root")
-        raise ValueError(f"tree must contain only mappings, lists and class names, but has {quoted(tree)} at {where}.")
+        raise InvalidValueError("tree", "tree", tree, place=where)
 
 
 def _common(path: Path, other: Path) -> Path:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.calibration import LogisticCalibration, PAVCalibration, TemperatureScaling, VectorScaling
 from mpcs_torch.calibration.priors import PriorEstimate, estimate_priors
-from mpcs_torch.errors import MpcsError, has_control, quoted
+from mpcs_torch.errors import InvalidValueError, MpcsError, has_control, quoted
 from mpcs_torch.evaluation.cautions import shared_by_rows
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.predictions import Predictions
@@ -88,18 +88,18 @@ def _restored(content: dict[str, Any]) -> SavedCalibration:
     method: Method
     method, class_names, from_logits = content["method"], tuple(content["class_names"]), content["from_logits"]
     if method not in get_args(Method):
-        raise ValueError(f"unknown method {quoted(method)}")
+        raise InvalidValueError("unknown_method", "method", method)
     if not isinstance(from_logits, bool):
-        raise ValueError(f"from_logits must be True or False, but is {quoted(from_logits)}")
+        raise InvalidValueError("one_of", "from_logits", from_logits, choices=[True, False])
     wrong = [name for name in class_names if not isinstance(name, str) or has_control(name)]
     if wrong or len(set(class_names)) < len(class_names):
-        raise ValueError(f"class names must differ, and have no control characters: {quoted(wrong or class_names)}")
+        raise InvalidValueError("plain_names", "class names", wrong or class_names)
     check_whole_tensors(content["state"].values())
     module = new_calibration(method, len(class_names))
     module.load_state_dict(content["state"])
     bad = [name for name, value in module.state_dict().items() if not value.isfinite().all()]
     if bad:
-        raise ValueError(f"{', '.join(bad)} must be finite")
+        raise InvalidValueError("finite", ", ".join(bad))
     return SavedCalibration(method, module, class_names, from_logits, bool(content["lower_is_target"]))
 
 

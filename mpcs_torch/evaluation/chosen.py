@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES
-from mpcs_torch.errors import did_you_mean, quoted, require
+from mpcs_torch.errors import InvalidValueError, did_you_mean, require
 from mpcs_torch.evaluation.files.tables import to_number
 from mpcs_torch.evaluation.rows import Rows, checked_scores
 from mpcs_torch.evaluation.scores import on_screen
@@ -98,7 +98,7 @@ class ChosenMetrics(NamedTuple):
                 preds, target, num_classes=classes, ignore_index=None, sample_weight=None, further=self.further
             )
             if preds.is_floating_point():
-                raise ValueError(f"preds must be integer decisions (N,), but got {preds.dtype} {tuple(preds.shape)}.")
+                raise InvalidValueError("integer_shape", "preds", preds, shape="(N,)")
             raise_first(decided.find_faults())
             return preds.long().cpu().reshape(-1, 1), decided.labels.target.cpu()
         return checked_scores(preds, target, classes, is_soft=self.is_soft, has_shares=self.has_shares)
@@ -146,7 +146,7 @@ def choose_metrics(
     ranges = concern if isinstance(concern, ConcernRange) and not concern.is_known else None
     concern = concern.middle if isinstance(concern, ConcernRange) else concern
     if is_decided and is_soft:
-        raise ValueError("has soft labels, but decisions need one class for each row")
+        raise InvalidValueError("decisions_of_soft_labels")
     chosen = ChosenMetrics(
         entries=(),
         num_classes=len(class_names),
@@ -175,47 +175,33 @@ def choose_metrics(
     if takes is not None:  # metrics of other packages take whatever the rows have
         is_fixed = [each.is_registered or (is_soft and each.counts_classes) for each in entries]
         entries = [each if fixed else replace(each, takes=takes) for each, fixed in zip(entries, is_fixed, strict=True)]
-    unfit = defaultdict[tuple[str, str], list[str]](list)
+    unfit = defaultdict[str, list[str]](list)
     for entry in entries:
         if problem := _misfit(chosen, entry):
             unfit[problem].append(entry.name)
-    for (has, needs), names in unfit.items():
-        raise ValueError(f"has {has}, but {', '.join(names)} {needs}")
+    for code, names in unfit.items():
+        raise InvalidValueError(code, metrics=", ".join(names), maximum=MAX_MATRIX_CLASSES)
     if has_costs and not (refers and chosen.is_default) and not any(entry.takes == "costs" for entry in entries):
-        raise ValueError("has costs of rows, but no metric takes them: mean_cost and regret do")
+        raise InvalidValueError("costs_of_no_metric")
     if chosen.weighs and ranges is not None:
-        raise ValueError(f"has {WEIGHTS if is_weighted else ANNOTATORS}, but costs must be known, not ranges")
+        raise InvalidValueError("weights_of_ranges" if is_weighted else "annotators_of_ranges")
     return chosen._replace(entries=tuple(entries))
 
 
-WEIGHTS, ANNOTATORS = "weights of rows", "soft labels, which are shares of annotators"
-NO_REFERRALS = (
-    "must have a class for each row: a referral is neither right nor wrong by them, and costs of rows have none of it; "
-    "coverage, selective_accuracy and dangerous_rate count it, and rates of a class, such as precision[CLASS] and "
-    "error_rate[CLASS], are always measured"
-)
-
-
-def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> tuple[str, str] | None:
-    """Return two phrases, what the rows have and what the metric needs, if the metric does not suit them; else None."""
+def _misfit(chosen: ChosenMetrics, entry: MetricEntry) -> str | None:
+    """Return the code of the rule that a metric breaks if it does not suit the rows; else None."""
     takes, is_weighed = entry.takes, chosen.is_weighted or (chosen.has_shares and entry.takes_classes)
     cases = {
-        ("one class for each row", "must have soft labels"): takes == "soft_labels" and not chosen.is_soft,
-        ("no costs of rows", "must have them"): takes == "costs" and not chosen.has_costs,
-        ("predicted labels alone", "must have the probability of each class"): (
-            chosen.is_decided and takes not in ("decisions", "costs")
-        ),
-        ("referrals or coarse answers among its decisions", NO_REFERRALS): (
-            chosen.refers and (takes != "decisions" or not getattr(entry.of, "takes_referrals", False))
-        ),
-        (WEIGHTS if chosen.is_weighted else ANNOTATORS, "takes none"): (
+        "no_soft_labels": takes == "soft_labels" and not chosen.is_soft,
+        "no_costs": takes == "costs" and not chosen.has_costs,
+        "no_probabilities": (chosen.is_decided and takes not in ("decisions", "costs")),
+        "has_referrals": (chosen.refers and (takes != "decisions" or not getattr(entry.of, "takes_referrals", False))),
+        "has_weights" if chosen.is_weighted else "has_annotators": (
             is_weighed and not _takes_weights(entry, chosen.num_classes)
         ),
-        ("too many classes", f"must have at most {MAX_MATRIX_CLASSES}"): (
-            entry.needs_matrix and chosen.num_classes > MAX_MATRIX_CLASSES
-        ),
+        "too_many_classes": (entry.needs_matrix and chosen.num_classes > MAX_MATRIX_CLASSES),
     }
-    return next((texts for texts, is_misfit in cases.items() if is_misfit), None)
+    return next((code for code, is_misfit in cases.items() if is_misfit), None)
 
 
 def _takes_weights(entry: MetricEntry, num_classes: int) -> bool:
@@ -258,12 +244,12 @@ def _class_entry(entry: MetricEntry, class_names: Sequence[str], concern: Concer
     if of_class not in known and "@" in of_class and "threshold" in entry.accepted_settings:
         of_class, _, text = of_class.rpartition("@")  # as in net_benefit[malignant@0.1]
         settings["threshold"] = threshold = to_number(text) or 0.0
-        rule = f"threshold of {entry.name} must be above 0 and below 1, such as {of_class}@0.1"
-        require(0 < threshold < 1, rule, quoted(text))
+        name = f"threshold of {entry.name}"
+        require(0 < threshold < 1, "open_between", name, text, minimum=0, maximum=1)
     if of_class not in known:
-        meant = did_you_mean(of_class, known)
-        rule = f"{entry.name} must name a class, or a group of classes of a concern"
-        raise ValueError(f"{rule}: {meant or f'they are {quoted(list(known))}.'}")
+        suggestion = did_you_mean(of_class, known)
+        code = "misspelt_class" if suggestion else "names_class"
+        raise InvalidValueError(code, entry.name, of_class, classes=list(known), suggestion=suggestion)
     return replace(entry, settings={**settings, "classes": known[of_class]})
 
 
@@ -328,7 +314,7 @@ def inputs_from_probs(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, T
         inputs["decisions"] = inputs["costs"] = highest_class(probs)[1]
     if "positive" in takes:
         if probs.shape[1] != 2:
-            raise ValueError(f"a metric of two classes needs probabilities of two, but they are of {probs.shape[1]}.")
+            raise InvalidValueError("two_probabilities", "a metric of two classes", probs.shape[1])
         inputs["positive"] = probs[:, 1].contiguous()
     if "log_probabilities" in takes:
         inputs["log_probabilities"] = probs.log()
@@ -338,12 +324,12 @@ def inputs_from_probs(probs: Tensor, takes: AbstractSet[Takes]) -> dict[Takes, T
 def as_entries(metrics: Metrics) -> list[MetricEntry]:
     """Convert ``metrics``, in any form that `Evaluation` takes, to entries of the register of metrics."""
     if isinstance(metrics, str | MetricEntry) or is_metric(metrics) or not metrics:
-        raise ValueError(f"metrics must be a list, [metric], or a dictionary by name, but got {quoted(metrics)}.")
+        raise InvalidValueError("list_of_metrics", "metrics", metrics)
     named = metrics.items() if isinstance(metrics, Mapping) else [(None, metric) for metric in metrics]
     entries = [_make_entry(metric, name) for name, metric in named]
     repeated = [name for name, count in Counter(entry.name for entry in entries).items() if count > 1]
     if repeated:
-        raise ValueError(f"metrics must have different names, as in {{'name': metric}}, but {quoted(repeated)} repeat.")
+        raise InvalidValueError("different_names", "metrics", repeated)
     return entries
 
 
@@ -363,5 +349,4 @@ def _make_entry(metric: Any, name: str | None) -> MetricEntry:
         from mpcs_torch.evaluation.metric_states import OfRows  # torchmetrics takes seconds to import
 
         return entry_of_metric(OfRows(metric), name)
-    rule = "metrics must be names or entries of the register, Metrics, or functions by name, {'name': function}"
-    raise ValueError(f"{rule}, but got {quoted(metric)}.")
+    raise InvalidValueError("kind_of_metric", "metrics", metric)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.errors import quoted, require
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.evaluation.chosen import known_classes
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import Groups, Predictions
@@ -145,7 +145,7 @@ def curve_scale(of: str, concern: ConcernSpec | ConcernRange) -> CurveScale:
     """Return the thresholds that costs imply for acting on a class or group of classes; raise a ValueError for none."""
     ranges = concern if isinstance(concern, ConcernRange) else ConcernRange([concern], [concern])
     known = known_classes(ranges.classes, ranges.middle)
-    require(of in known, f"of must be one of {quoted(list(known))}", quoted(of))
+    require(of in known, "one_of", "of", of, choices=list(known))
     others = [label for label in range(len(ranges.classes)) if label not in known[of]]
     low, high = ranges.bounds()
     lowest, highest = low.amin(0), high.amax(0)
@@ -154,7 +154,7 @@ def curve_scale(of: str, concern: ConcernSpec | ConcernRange) -> CurveScale:
     missed, needless = pairs.unbind(), pairs.flip(0).unbind()
     first = (lowest[needless] / (lowest[needless] + highest[missed])).amin().item()
     last = (highest[needless] / (highest[needless] + lowest[missed])).amax().item()
-    require(0 < first <= last < 1, "concern must imply thresholds above 0 and below 1", f"{first:g} to {last:g}")
+    require(0 < first <= last < 1, "implied_thresholds", "concern", [first, last])
     return CurveScale(of, known[of], tuple(others), (first, last))
 
 
@@ -167,11 +167,11 @@ def scale_at_risk(concern: ConcernSpec | ConcernRange | None) -> CurveScale:
         ValueError: If there is no such class, or if the costs imply no threshold.
     """
     if concern is None:
-        raise ValueError("no concern (--concern) says which class is dangerous to miss.")
+        raise InvalidValueError("says_which_is_dangerous", "a concern (--concern)")
     spec = concern.middle if isinstance(concern, ConcernRange) else concern
     dangerous = spec.dangerous_pairs()
     at_risk = (dangerous & ~dangerous.T).any(1).nonzero().squeeze(1).tolist()
     names = [*dict(spec.class_groups), *(spec.classes[label] for label in at_risk)]
     if not names:
-        raise ValueError("by the concern, no class is dangerous to miss whose opposite error is not dangerous.")
+        raise InvalidValueError("class_at_risk", "the concern")
     return curve_scale(names[0], concern)

@@ -93,7 +93,7 @@ class UnitRows(NamedTuple):
             is_labelled = target != NO_LABEL
             of_labelled = rows.others.where(is_labelled.numpy())
             with of_labelled.naming({"costs": columns_of_costs(predictions.reading, len(names))}):
-                valid_values("costs", "cost", costs[is_labelled])
+                valid_values("costs", costs[is_labelled])
         if unit is None:
             return cls(rows.scores, target, groups, torch.arange(size), "", costs)
         of_rows = rows.others.groups(unit)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.detector_scores import Detector, DetectorScores
 from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold
 from mpcs_torch.evaluation.influence import ABOUT_DIFFERENCES, NotCompared, adjusted, difference
@@ -97,7 +97,7 @@ def evaluate_detectors(
     """
     by_name = preds if isinstance(preds, Mapping) else {"detector": preds}
     if not by_name:
-        raise ValueError("preds must hold at least one detector, but is empty.")
+        raise InvalidValueError("not_empty", "preds")
     points = as_points(points)
     partial_area = None if max_p_fa is None else PartialAUC(max_p_fa=max_p_fa)
     labels, scores = _labels(target, target_label), dict[str, Tensor]()
@@ -106,7 +106,7 @@ def evaluate_detectors(
         numbers = numbers if numbers.is_floating_point() else numbers.double()
         scores[str(name)], is_target = checked_scores(numbers, labels)
     if len(scores) < len(by_name):
-        raise ValueError(f"preds must have a name for each detector, but got {quoted(list(by_name))}.")
+        raise InvalidValueError("different_names", "preds", list(by_name))
     _check_names("llr", [] if isinstance(llr, bool) else llr, scores)
     _check_names("thresholds", thresholds if isinstance(thresholds, Mapping) else [], scores)
     _check_names("compared", [] if compared is None else compared, scores)
@@ -179,16 +179,15 @@ def _labels(target: Any, target_label: str | None) -> Tensor:
         return as_tensor(target, "target").cpu()
     distinct = sorted({*row_names("target", names, len(names))})
     if target_label not in distinct:
-        of = f"one of the names in target, {quoted(distinct)}" if names else "None where target holds numbers"
-        raise ValueError(f"target_label must be {of}, but is {quoted(target_label)}.")
+        code = "one_of" if names else "none_for_numbers"
+        raise InvalidValueError(code, "target_label", target_label, choices=distinct)
     return torch.tensor([name == target_label for name in names])
 
 
 def _check_names(argument: str, names: Collection[str], known: Collection[str]) -> None:
     unknown = [names] if isinstance(names, str) else [name for name in names if name not in known]
     if unknown:
-        rule = f"{argument} must hold names of detectors, {quoted(list(known))}"
-        raise ValueError(f"{rule}, but got {quoted(unknown[0])}.")
+        raise InvalidValueError("names_among", argument, unknown[0], known=list(known))
 
 
 def _compare(detectors: Mapping[str, Detector]) -> tuple[list[Comparison], list[NotCompared]]:

@@ -12,7 +12,7 @@ from torch import Tensor
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import MAX_MATRIX_CLASSES, decision_numbers
 from mpcs_torch.concern.spec import about_dangerous
-from mpcs_torch.errors import did_you_mean, quoted, require
+from mpcs_torch.errors import InvalidValueError, did_you_mean, quoted, require
 from mpcs_torch.evaluation.cautions import Repeats, repeating, uncalibrated
 from mpcs_torch.evaluation.chosen import DEGREES, SHARES, ChosenMetrics, Metrics, as_entries, choose_metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores, cluster_plural
@@ -27,7 +27,7 @@ from mpcs_torch.evaluation.scores import GroupScores
 from mpcs_torch.evaluation.sum_layout import SumLayout
 from mpcs_torch.evaluation.unit_sums import ids_of_names, join_alike
 from mpcs_torch.evaluation.unit_values import UnitValues
-from mpcs_torch.functional.inputs.arrays import as_tensor, no_concern
+from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE_TEXT
 from mpcs_torch.functional.inputs.evaluation_warnings import MIN_OF_DANGEROUS_CLASS, EvaluationWarning, rare_classes
 from mpcs_torch.functional.inputs.groups import row_costs, row_frequencies, row_names, row_weights
@@ -113,17 +113,16 @@ class Evaluation:
         intervals: bool = True,
     ) -> None:
         if isinstance(class_names, str):
-            raise ValueError(f"class_names must be a list of names, but got {quoted(class_names)}.")
+            raise InvalidValueError("list_of_names", "class_names", class_names)
         if concern is not None and not isinstance(concern, ConcernSpec | ConcernRange):
-            raise ValueError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
+            raise InvalidValueError("spec", "concern", concern)
         names = [str(label) for label in range(class_names)] if isinstance(class_names, int) else list(class_names)
         if len(set(names)) < len(names):
-            raise ValueError(f"class_names must differ, but got {quoted(names)}.")
+            raise InvalidValueError("different_names", "class_names", names)
         if concern is not None and isinstance(class_names, int) and len(concern.classes) == class_names:
             names = list(concern.classes)
         if concern is not None and list(concern.classes) != names:
-            rule = f"concern must have the {len(names)} classes of the predictions, {quoted(names)}"
-            raise ValueError(f"{rule}, but has {quoted(list(concern.classes))}.")
+            raise InvalidValueError("predicted_classes", "concern", list(concern.classes), classes=names)
         self.class_names = names
         entries = None if metrics is None else as_entries(metrics)
         of_measures = {name for entry in ENTRIES if entry.is_measure for name in entry.accepted_settings}
@@ -131,8 +130,7 @@ class Evaluation:
             known = {name for entry in ENTRIES for name in entry.accepted_settings}  # imports torchmetrics
             if name not in known:
                 meant = did_you_mean(name, known)
-                hint = f": {meant}" if meant else "."
-                raise ValueError(f"settings must be those of metrics, but got {quoted(name)}{hint}")
+                raise InvalidValueError("known_setting", "settings", name, hint=meant)
         kinds = {"is_soft": is_soft, "is_decided": is_decided, "refers": refers}
         kinds |= {"is_weighted": is_weighted, "has_costs": has_costs, "has_positions": has_positions}
         self.chosen: ChosenMetrics = choose_metrics(names, concern, entries, settings, **kinds)
@@ -180,7 +178,7 @@ class Evaluation:
             ValueError: If an argument is one that `evaluate` refuses, or if batches have different columns.
         """
         if isinstance(clusters, Mapping):
-            raise ValueError("clusters must be (N,) names: two columns are for `evaluate`, which has all rows.")
+            raise InvalidValueError("one_column_of_clusters", "clusters")
         rows = self._checked_rows(preds, target, groups, clusters, weights, costs, frequencies, ignore_index)
         self._add_all(rows, self.default_cluster if clusters is None else "clusters")
 
@@ -197,17 +195,16 @@ class Evaluation:
     ) -> dict[str, Rows]:
         by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
         if not by_model:
-            raise ValueError("preds must hold at least one model, but is empty.")
+            raise InvalidValueError("not_empty", "preds")
         groups = {} if groups is None else groups
         if not isinstance(groups, Mapping) or "" in groups:
-            got = quoted(groups) if isinstance(groups, Mapping) else type(groups).__name__
-            raise ValueError(f"groups must be a dictionary by column, such as {{'site': sites}}, but got {got}.")
+            raise InvalidValueError("groups_by_column", "groups", groups)
         names = self.class_names
         label_by_name = {name: label for label, name in enumerate(names)}
         labels = as_numbers("target", in_class_order("target", target, names), label_by_name)
         is_left_out = torch.zeros_like(labels, dtype=torch.bool)
         if ignore_index is not None:
-            require(not self.chosen.is_soft, "ignore_index must be None where labels are soft", ignore_index)
+            require(not self.chosen.is_soft, "none_for_soft_labels", "ignore_index", ignore_index)
             is_left_out = labels == ignore_index
         labels = labels.masked_fill(is_left_out, 0)  # any class, so that the labels are valid
         checked = dict[str, tuple[Tensor, Tensor]]()
@@ -219,14 +216,14 @@ class Evaluation:
                     else as_tensor(in_class_order("preds", each, names), "preds")
                 )
                 checked[str(name)] = self.chosen.checked(preds, labels)
-            except ValueError as error:
-                if len(by_model) == 1:
-                    raise
-                raise ValueError(str(error).replace("preds", f"preds[{name!r}]")) from None
+            except InvalidValueError as error:
+                if len(by_model) > 1 and error.argument == "preds":
+                    error.argument = f"preds[{name!r}]"
+                raise
         number, (probs, flat_labels) = len(labels), next(iter(checked.values()))
         positions = len(probs) // max(1, number)
         if positions > 1 and not self.chosen.has_positions:
-            raise ValueError("has_positions must be True for samples with several positions, such as pixels.")
+            raise InvalidValueError("needs_positions", "has_positions")
 
         of_rows = {column: row_names(column, each, number) for column, each in groups.items()}
         ids = torch.arange(number)
@@ -289,10 +286,10 @@ class Evaluation:
             self._models[model] = self._new_sums(list(rows.groups), 3 if crossed else 1)
         sums = self._models[model][0]
         if list(sums.tables)[1:] != list(rows.groups) or (sums.rows and cluster != self._cluster):
-            raise ValueError("groups and clusters must be the same columns in every batch of every model.")
+            raise InvalidValueError("same_columns", "groups and clusters")
         for column, kind in (("weights", "is_weighted"), ("costs", "has_costs")):
             if getattr(self.chosen, kind) != (getattr(rows, column) is not None):
-                raise ValueError(f"{column} must be given for every batch if rows have them ({kind}), else for none.")
+                raise InvalidValueError("given_for_every_batch", column)
         self._cluster, self._crossed, self._is_numbered = cluster, crossed, are_numbered
         if are_numbered:
             of_batch = torch.arange(len(rows.ids)) if cluster is None else rows.ids
@@ -330,15 +327,13 @@ class Evaluation:
                 model after rows were merged: the rows of the new model may be in another order.
         """
         if self._arguments() != other._arguments():
-            raise ValueError("other must be an Evaluation with the same classes, concern, metrics and settings.")
+            raise InvalidValueError("same_evaluation", "other")
         if self._models and other._models and self._cluster != other._cluster:
-            raise ValueError("other must have clusters if and only if this Evaluation has them.")
+            raise InvalidValueError("clusters_as_here", "other")
         if other._models:
             further = other._models.keys() - self._models.keys() if self._models else ()
             if further and other._is_numbered and (self._is_merged or other._is_merged):
-                rule = f"other must have no further models, but has {quoted(sorted(further))}"
-                why = "merged rows have no identifiers, so models may have different orders: update all models in each"
-                raise ValueError(f"{rule}: {why} part, or pass clusters.")
+                raise InvalidValueError("no_further_models", "other", sorted(further))
             self._is_merged |= bool(other._models.keys() & self._models.keys()) or other._is_merged
             self._repeats.merge(other._repeats)
             self._cluster, self._is_numbered = other._cluster, other._is_numbered
@@ -348,7 +343,7 @@ class Evaluation:
             columns = list(sums.tables)[1:]
             [known] = self._models.setdefault(name, self._new_sums(columns, 1))
             if list(known.tables)[1:] != columns:
-                raise ValueError("other must have the same columns of groups, but does not.")
+                raise InvalidValueError("same_groups", "other")
             first = known.rows if self._is_numbered else 0
             known.merge(sums, codes, first=first)
         for place, clusters in other._clusters_by_class.items():
@@ -362,7 +357,7 @@ class Evaluation:
         """
         every = [sums for of_model in self._models.values() for sums in of_model]
         if not any(sums.rows for sums in every):
-            raise ValueError("result needs at least one row with a weight above 0.")
+            raise InvalidValueError("some_row", "result")
         for sums in every:
             sums.flush()
         is_compared = self._intervals and len(self._models) > 1
@@ -493,7 +488,7 @@ def _crossed_ids(clusters: Mapping[str, Any], rows: int) -> Tensor:
         ValueError: If ``clusters`` has not exactly two columns.
     """
     if len(clusters) != 2:
-        raise ValueError(f"clusters must be (N,) names, or two columns of them, but got columns {quoted([*clusters])}.")
+        raise InvalidValueError("two_columns_of_clusters", "clusters", [*clusters])
     first, second = [row_names(f"clusters[{name!r}]", each, rows) for name, each in clusters.items()]
     pairs = row_names("clusters", list(zip(first, second, strict=True)), rows)
     return torch.stack([ids_of_names(names) for names in (first, second, pairs)], dim=1)

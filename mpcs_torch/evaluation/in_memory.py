@@ -8,6 +8,7 @@ from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
 from mpcs_torch.concern.checks import decision_numbers
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.chosen import Metrics
 from mpcs_torch.evaluation.classifier_scores import ClassifierScores
 from mpcs_torch.evaluation.evaluation import MODEL, Evaluation, Groups, Predictions
@@ -104,14 +105,14 @@ def evaluate(
         large 0.963
     """
     if unit is None and combine != "mean":
-        raise ValueError(f"combine needs unit, the name of the unit of each row, but got {combine!r} alone.")
+        raise InvalidValueError("needs", "combine", combine, other="unit, the name of the unit of each row")
     if isinstance(preds, Mapping) and not preds:
-        raise ValueError("preds must hold at least one model, but is empty.")
+        raise InvalidValueError("not_empty", "preds")
     by_model = preds if isinstance(preds, Mapping) else {MODEL: preds}
     check_order(first := next(iter(by_model.values())), target)
     is_decided, has_positions = is_decisions(first), dimensions(first) > 2
     if class_names is None and is_decided and concern is None:
-        raise ValueError("class_names or concern must be given for decisions, to name the classes.")
+        raise InvalidValueError("names_of_decisions", "class_names")
     if class_names is None:
         class_names = concern.classes if is_decided and concern is not None else _guess_classes(first, concern)
     refers = False

@@ -15,6 +15,7 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat, dim_zero_max, dim_zero_min, dim_zero_sum
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.influence import MIN_UNITS
 from mpcs_torch.evaluation.parts import FOLDS, LeftOut
 from mpcs_torch.evaluation.reasons import NOT_REQUESTED, Reason
@@ -191,7 +192,7 @@ class OfRows(Metric):
         others = weights * torch.linspace(1, 2, len(weights), dtype=weights.dtype)
         of_half = self._value(probs[half], target[half], weights[half])
         if value.equal(self._value(probs, target, others)) and not value.equal(of_half):
-            raise ValueError("a function of weighted rows must use rows.weights, but they do not change its value.")
+            raise InvalidValueError("uses_weights", "a function of weighted rows")
 
     def _value(self, probs: Tensor, target: Tensor, weights: Tensor | None) -> Tensor:
         value = self.function(Rows(probs, target, torch.arange(len(target)), weights=weights))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import InvalidValueError, quoted
 from mpcs_torch.evaluation.chosen import MetricInputs
 from mpcs_torch.evaluation.outcomes import decisions_by_way
 from mpcs_torch.evaluation.parts import ValueOfParts, limits_of
@@ -113,8 +113,8 @@ class ModelSums:
             numbers = sum(states.numbers for of_group in self._states[column].values() for states in of_group)
             tables = [each[column] for each in (self.tables, self._wide) if column in each]
             if numbers > MAX_NUMBERS or any(table.exceeds(MAX_NUMBERS) for table in tables):
-                most = f"{8 * MAX_NUMBERS >> 30} GiB"
-                raise ValueError(f"column {quoted(column)} must have fewer groups: their sums take more than {most}")
+                limit = 8 * MAX_NUMBERS >> 30
+                raise InvalidValueError("fewer_groups", f"column {quoted(column)}", limit=limit)
 
     def merge(self, other: "ModelSums", codes: Mapping[str, Tensor], *, first: int) -> None:
         """Add the sums and states of other rows, for the same metrics.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite, nan
 from typing import Any, NamedTuple, Self
 
-from mpcs_torch.errors import MpcsError, printable, quoted
+from mpcs_torch.errors import ExitStatus, InvalidValueError, MpcsError, printable, quoted
 from mpcs_torch.evaluation.reasons import NO_INTERVAL, Reason
 from mpcs_torch.tables import Table, in_digits
 
@@ -55,7 +55,7 @@ class Requirement:
 
     def __post_init__(self) -> None:
         if self.sign not in SIGNS or not isfinite(self.limit):
-            raise ValueError(f"sign must be one of {', '.join(SIGNS)}, and limit finite, but got {quoted(self)}.")
+            raise InvalidValueError("sign_and_limit", "sign", self, choices=list(SIGNS))
 
     def __str__(self) -> str:
         """Return the requirement as text that `parse` reads."""
@@ -72,7 +72,7 @@ class Requirement:
         """
         match = TEXT.fullmatch(text.strip())
         if match is None:
-            raise ValueError(f"requirement {quoted(text)} must read like {RULE}.")
+            raise InvalidValueError("reads_like", f"requirement {quoted(text)}", example=RULE)
         number = match["limit"] or f"{match['side'] or ''}{match['margin'] or 0}"
         limit = float(number.rstrip("% ")) / (100 if "%" in number else 1)
         return cls(match["metric"], match["sign"], limit, match["reference"], is_percent="%" in number)
@@ -83,9 +83,11 @@ class Requirement:
         never_fails = self.limit == high if is_upper else (self.sign == ">=" and self.limit == low)
         never_holds = (self.sign == "<" and self.limit == low) or (self.sign == ">" and self.limit == high)
         if never_fails or never_holds or not low <= self.limit <= high:
-            way = f": did you mean {self.limit:g} %?" if self.limit >= 1 and not self.is_percent else "."
-            rule = f"the limit of a value from {low:g} to {high:g} must be one that a value can keep and violate"
-            raise ValueError(f"{rule}, but is {self.limit:g}{way}")
+            is_share = self.limit >= 1 and not self.is_percent
+            code = "limit_in_percent" if is_share else "limit_in_range"
+            raise InvalidValueError(
+                code, f"the limit of a value from {low:g} to {high:g}", self.limit, limit=self.limit
+            )
 
     def check(self, value: Any, low: Any = nan, high: Any = nan, reason: Reason = NO_INTERVAL) -> "Outcome":
         """Test a value or a difference by its interval, as in ``check(*WithInterval(...).compute().values())``."""
@@ -132,7 +134,7 @@ class RequirementError(MpcsError, AssertionError):
         | mpcs < 0.3  | no    | 0.25  | 0.34  |       | all rows |
     """
 
-    exit_status = 3
+    exit_status = ExitStatus.NOT_MET
 
     def __init__(self, outcomes: Sequence[Outcome]) -> None:
         super().__init__(outcomes)

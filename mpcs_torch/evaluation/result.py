@@ -6,7 +6,7 @@ from html import escape
 from math import nan
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-from mpcs_torch.errors import did_you_mean, printable, quoted, require
+from mpcs_torch.errors import InvalidValueError, did_you_mean, printable, quoted, require
 from mpcs_torch.evaluation.influence import End, NotCompared
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.evaluation.reasons import NO_RANGE, OPEN_WEIGHTS, Reason
@@ -104,14 +104,14 @@ class Result(Generic[ScoresT]):
         if model is None and len(self.models) == 1:
             model = next(iter(self.models))
         if model is None or model not in self.models:
-            raise ValueError(f"model must be one of {quoted(list(self.models))}, but got {quoted(model)}.")
+            raise InvalidValueError("one_of", "model", model, choices=list(self.models))
         if group is None:
             return self.models[model]
         of_model = [each for each in self.groups if each.model == model]
         known = {(each.column, name): scores for each in of_model for name, scores in each.groups.items()}
         wanted = (group[0], str(group[1])) if isinstance(group, tuple) and len(group) == 2 else None
         if wanted not in known:
-            raise ValueError(f"group must be one of {quoted(list(known))}, but got {quoted(group)}.")
+            raise InvalidValueError("one_of", "group", group, choices=list(known))
         return known[wanted]
 
     def value(self, metric: str, model: str | None = None, group: tuple[str, str] | None = None) -> float:
@@ -134,12 +134,11 @@ class Result(Generic[ScoresT]):
         if (measured := scores.find(metric)) is not None:
             return measured
         known = [*scores.values, *scores.by_class()]
-        rule = f"metric must be one of {', '.join(known)}, but got {quoted(metric)}"
         base = metric.partition("[")[0]
         is_of_known = base in {name.partition("[")[0] for name in known}  # then its class may be misspelled
         hint = "" if is_of_known else self._way_to(base)
         hint = hint or did_you_mean(metric, known) or self._way_to(base)
-        raise ValueError(f"{rule}: {hint}" if hint else f"{rule}.")
+        raise InvalidValueError("measured", "metric", metric, known=known, hint=hint or "")
 
     def _way_to(self, metric: str) -> str | None:
         """Return a sentence on how to request ``metric``; None if it is not a registered metric."""
@@ -196,10 +195,9 @@ class Result(Generic[ScoresT]):
         parsed = [Requirement.parse(each) if isinstance(each, str) else each for each in requirements]
         tested = [name for name in self.models if name not in {each.reference for each in parsed}]
         if not parsed or not tested:
-            rule = "require needs requirements, and a model that is not a reference"
-            raise ValueError(f"{rule}, but got {quoted(requirements)}.")
-        require(looks >= 1, "looks must be at least 1", looks)
-        require(max_weight is None or max_weight > 0, "max_weight must be above 0", max_weight)
+            raise InvalidValueError("needs_requirements", "require", requirements)
+        require(looks >= 1, "at_least", "looks", looks, minimum=1)
+        require(max_weight is None or max_weight > 0, "above", "max_weight", max_weight, minimum=0)
         is_open = self.has_open_weights and max_weight is None
         outcomes = list[Outcome]()
         for requirement in parsed:
@@ -232,8 +230,7 @@ class Result(Generic[ScoresT]):
         tested = dict[str, Tested]()
         for group, scores in by_group.items():
             if (measured := scores.find(metric)) is None:
-                rule = "rates of classes are measured by group only if they are named, as in metrics=['recall[CLASS]']"
-                raise ValueError(f"{rule} (--metrics), but {metric} is not.")
+                raise InvalidValueError("named_rate", "metric", metric)
             value, ends, _ = measured
             tested[group] = value, scores.bound(metric, end), ends
         return tested
@@ -244,9 +241,8 @@ class Result(Generic[ScoresT]):
         metrics = list(dict.fromkeys(row.by.metric for row in rows))
         metric = metric if metric in metrics else metric.replace("sensitivity[", "recall[", 1)
         if metric not in metrics:
-            compared = ", ".join(metrics) or "nothing"
-            way = ": add it to metrics (--metrics)" if "[" in metric else ""
-            raise ValueError(f"models are compared by {compared}, not by {metric}{way}.")
+            code = "rates_compared_by" if "[" in metric else "compared_by"
+            raise InvalidValueError(code, "models", metric, compared=", ".join(metrics) or "nothing")
         change = self.models[model].values.get(metric, nan) - self.models[reference].values.get(metric, nan)
         ends, reason = None, NO_RANGE
         for row in rows:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import InvalidValueError, quoted
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.probabilities import flatten_samples, input_scale
@@ -117,11 +117,7 @@ def checked_scores(
         preds = by_class(preds, num_classes)
         target = shares.argmax(1).to(preds.device)  # any valid class: only probabilities are checked below
     samples = flatten_samples(preds, target, num_classes, input_scale(False))
-    try:
-        raise_first(samples.find_faults())
-    except InvalidValueError as error:  # the message names arguments that evaluate does not have
-        rule = error.rule.replace("pass from_logits=True", "take logits.softmax(1)")
-        raise InvalidValueError(rule, error.value, sample=error.sample, column=error.column) from None
+    raise_first(samples.find_faults())
     return samples.scores.detach().double().cpu(), samples.labels.target.cpu() if shares is None else shares
 
 
@@ -139,9 +135,8 @@ def as_numbers(argument: str, values: Any, numbers: Mapping[str, int]) -> Tensor
     if not (names := names_in(values)):
         return as_tensor(values, argument)
     if unknown := [name for name in names if name not in numbers]:
-        rule = f"{argument} must be one of {quoted(list(numbers))} in each row"
-        way = ": pass class_names, in the order of the columns of preds" if all(map(str.isdigit, numbers)) else ""
-        raise ValueError(f"{rule}, but names {quoted(unknown[0])}{way}.")
+        code = "numbered_classes" if all(map(str.isdigit, numbers)) else "one_of"
+        raise InvalidValueError(code, argument, unknown[0], choices=list(numbers))
     return torch.tensor([numbers[name] for name in names])
 
 
@@ -161,8 +156,7 @@ def in_class_order(argument: str, values: Any, class_names: Sequence[str]) -> An
     if not names or names == list(class_names):
         return values
     if sorted(names) != sorted(class_names):
-        rule = f"{argument} must have a column for each class, {quoted(list(class_names))}"
-        raise ValueError(f"{rule}, but has {quoted(names)}: rename the columns, or pass the array alone.")
+        raise InvalidValueError("column_for_each_class", argument, names, classes=list(class_names))
     return values[[values.columns[names.index(name)] for name in class_names]]
 
 
@@ -181,21 +175,16 @@ def is_decisions(preds: Any) -> bool:
 
 def check_order(preds: Any, target: Any) -> None:
     """Raise a ValueError if arguments seem to be in scikit-learn's order, the target before the predictions."""
-    preds_first = "preds come first, evaluate(preds, target)"
-    if isinstance(target, Mapping):
-        raise ValueError(f"target must hold labels, but is a dictionary of {quoted(list(target))}: {preds_first}.")
+    require(not isinstance(target, Mapping), "labels_second", "target", target)
     if dimensions(preds) > 2:
         return
     if not is_decisions(preds):
         scores = as_tensor(preds, "preds")
         if scores.ndim != 2 or not scores.is_floating_point():
-            rule = "preds must be probabilities (N, C), also of two classes, or decisions (N,), as integers or names"
-            of_one = "torch.stack([1 - p, p], 1) of the probability of class 1, or evaluate_detectors for other scores"
-            way = of_one if scores.ndim == 1 and scores.is_floating_point() else preds_first
-            raise ValueError(f"{rule}, but got {scores.dtype} {tuple(scores.shape)}: {way}.")
+            is_of_one_class = scores.ndim == 1 and scores.is_floating_point()
+            raise InvalidValueError("both_classes" if is_of_one_class else "preds_first", "preds", scores)
     elif not names_in(target) and ((labels := as_tensor(target, "target")).ndim > 1 or labels.is_floating_point()):
-        rule = "target must hold one class for each row where preds are decisions"
-        raise ValueError(f"{rule}, but is {labels.dtype} {tuple(labels.shape)}: {preds_first}.")
+        raise InvalidValueError("classes_second", "target", labels)
 
 
 Prevalence = Mapping[str, float] | Sequence[float] | Tensor
@@ -216,20 +205,18 @@ def class_weights(rows: Iterable[Rows], prevalence: Prevalence, class_names: Seq
     if isinstance(prevalence, Mapping):
         by_name = {str(name): share for name, share in prevalence.items()}
         if by_name.keys() != {*class_names}:
-            rule = f"prevalence must name all classes, {quoted(class_names)}"
-            raise ValueError(f"{rule}, but names {quoted(list(by_name))}.")
+            raise InvalidValueError("names_all_classes", "prevalence", list(by_name), classes=list(class_names))
         prevalence = [by_name[name] for name in class_names]
     shares = as_tensor(prevalence, "prevalence").double()
     if shares.shape != (len(class_names),) or not (shares >= 0).all() or not sums_to_1(shares):
-        rule = f"prevalence must be {len(class_names)} shares with the sum 1"
-        raise ValueError(f"{rule}, but is {quoted(shares.tolist())}.")
+        raise InvalidValueError("shares_with_sum_1", "prevalence", shares.tolist(), number=len(class_names))
     present, number = torch.zeros_like(shares), 0
     for part in rows:
         if part.target.ndim != 1:
-            raise ValueError("prevalence needs one class for each row, but target has soft labels.")
+            raise InvalidValueError("needs_classes", "prevalence")
         present += part.target.bincount(part.weights, len(class_names))
         number += len(part.ids)
     lacking = [class_names[label] for label in ((shares > 0) & (present == 0)).nonzero().flatten().tolist()]
     if lacking:
-        raise ValueError(f"prevalence needs rows of each class that has a share, but {quoted(lacking)} has none.")
+        raise InvalidValueError("needs_rows_of", "prevalence", absent=lacking)
     return number * shares / present.clamp(min=1e-300)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional.inputs.evaluation_warnings import hashed
 from mpcs_torch.functional.inputs.labels import Bins
 
@@ -143,7 +144,7 @@ def join_alike(tables: Sequence[UnitSums]) -> None:
     for other in others:
         is_same = first.ids.equal(other.ids)
         if not is_same or not torch.allclose(first.sums[:, :LEADING], other.sums[:, :LEADING]):
-            raise ValueError("models must have the same rows and labels, in the same parts, to be compared.")
+            raise InvalidValueError("same_rows", "models")
 
 
 def places_by_code(codes: Tensor) -> dict[int, Tensor]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernRange, ConcernSpec
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import InvalidValueError, quoted
 from mpcs_torch.evaluation.rows import Rows
 from mpcs_torch.evaluation.unit_sums import places_by_code
 from mpcs_torch.functional.inputs.arrays import as_tensor
@@ -39,8 +39,7 @@ def order_of_severity(concern: ConcernSpec | ConcernRange | None, num_classes: i
     is_worse = (costs > costs.T) | ((costs == costs.T) & (places.unsqueeze(1) > places))
     severity = is_worse.sum(1).argsort()
     if not is_worse.sum(1)[severity].equal(places):
-        rule = "combine='worst' needs classes in an order of severity, but by the costs of concern some form a cycle"
-        raise ValueError(f"{rule}: put the worst class last, or combine by a function.")
+        raise InvalidValueError("order_of_severity", "combine='worst'")
     return severity
 
 
@@ -66,7 +65,7 @@ class DecisionUnits(NamedTuple):
     ) -> Self:
         """Create units from ``units``, the name of each row's unit; raise a ValueError if ``combine`` is unknown."""
         if not callable(combine) and combine not in ("mean", "worst"):
-            raise ValueError(f"combine must be 'mean', 'worst' or a function, but got {quoted(combine)}.")
+            raise InvalidValueError("combination", "combine", combine)
         severity = order_of_severity(concern, num_classes) if combine == "worst" else None
         return cls(group_codes("unit", units, rows), combine, severity, column)
 
@@ -139,7 +138,7 @@ class DecisionUnits(NamedTuple):
     def trials(self, scores: Tensor, is_target: Tensor) -> tuple[Tensor, Tensor]:
         """Return each unit's mean score (with ``"worst"``, the highest), and whether it is a target: (U,) each."""
         if callable(self.combine):
-            raise ValueError("combine must be 'mean' or 'worst' for scores of detectors, but is a function.")
+            raise InvalidValueError("combination_of_scores", "combine")
         reduced = self.mean if self.combine == "mean" else self.highest
         return reduced(scores), self.classes(is_target.long(), 2) == 1
 
@@ -165,15 +164,13 @@ class DecisionUnits(NamedTuple):
     def _refuse(self, is_wrong: Tensor, what: str) -> None:
         if is_wrong.any():
             name = quoted(self.units.names[int(is_wrong.nonzero()[0, 0])])
-            ways = {"decisions": "; referrals have no order, so combine scores first (mpcs decide --unit)"}
-            way = (ways | {"costs": "; combine them first"}).get(what, "")
-            raise ValueError(f"{what} must be the same in all rows of a unit, but those of unit {name} differ{way}.")
+            codes = {"decisions": "same_decisions_in_unit", "costs": "same_costs_in_unit"}
+            raise InvalidValueError(codes.get(what, "same_in_unit"), what, unit=name)
 
     def _by_function(self, rows: Tensor, name: str) -> Tensor:
         assert callable(self.combine)
         values = as_tensor(self.combine(rows), "combine").detach().double().cpu()
         is_fit = values.shape == rows.shape[1:] and bool(((values >= 0) & (values <= 1 + SUM_TOLERANCE)).all())
         if not is_fit or (sums_to_1(rows) and not sums_to_1(values)):  # not all degrees of truth sum to 1
-            rule = f"combine must return {rows.shape[1]} probabilities for the rows of each unit"
-            raise ValueError(f"{rule}, but returned {quoted(values.tolist())} for unit {quoted(name)}.")
+            raise InvalidValueError("combined", "combine", values.tolist(), number=rows.shape[1], unit=name)
         return values

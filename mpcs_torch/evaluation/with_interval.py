@@ -10,7 +10,7 @@ from torch import Tensor
 from torchmetrics import Metric
 from torchmetrics.utilities import dim_zero_cat
 
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.evaluation.influence import Estimate, Units, interval, of_sums, total_sums
 from mpcs_torch.evaluation.metric_states import BITS, PartStates, merges, state_joins, states_by_part, takes_weights
 from mpcs_torch.evaluation.parts import limits_of, of_parts
@@ -79,7 +79,7 @@ class WithInterval(Metric):
     def __init__(self, metric: Metric, *, prefix: str | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         if not isinstance(metric, Metric):
-            raise ValueError(f"metric must be a torchmetrics Metric, but got {type(metric).__name__}.")
+            raise InvalidValueError("instance", "metric", metric, type="torchmetrics.Metric")
         self.metric: Any = metric
         self._prefix = type(metric).__name__.lower() if prefix is None else prefix
         settings = metric.settings if isinstance(metric, SumMetric) else None
@@ -91,7 +91,7 @@ class WithInterval(Metric):
         self.metric = deepcopy(metric)  # it updates and computes one part of the rows after another
         self.metric.sync_on_compute = False  # the wrapper has synchronised its states
         if reason := PartStates(metric).reason:
-            raise ValueError(f"metric must have states that merge, but {type(metric).__name__} has none: {reason}.")
+            raise InvalidValueError("merges", "metric", reason=f"of {type(metric).__name__}, {reason}")
         self.add_state("rows", torch.zeros(PARTS, dtype=torch.int64), dist_reduce_fx="sum")
         self.add_state("clustered_rows", torch.tensor(0), dist_reduce_fx="sum")
         for name, default in metric._defaults.items():
@@ -123,17 +123,17 @@ class WithInterval(Metric):
         name = type(self.metric).__name__
         inputs = [as_tensor(each, "preds") for each in ([preds] if target is None else [preds, target])]
         if "sample_weight" in further and not takes_weights(self.metric):
-            raise ValueError(f"sample_weight needs a metric of sums, but {name} has other states.")
+            raise InvalidValueError("metric_of_sums", "sample_weight", metric=name)
         number, first = len(preds), int(self.rows.sum())
         is_tested = first or number < 2 or isinstance(self.metric, SumMetric)
         if not is_tested and not merges(self.metric, *inputs, **further):
-            raise ValueError(f"metric must have states that merge, but those of {name} do not.")
+            raise InvalidValueError("merges", "metric", reason=f"those of {name} do not")
         if clusters is None:
             parts = (first + torch.arange(number) % MAX_UPDATES) % PARTS
         else:
             parts = in_bits(ids_of_names(row_names("clusters", clusters, number)), None, BITS)
         if first and bool(self.clustered_rows) != (clusters is not None):
-            raise ValueError("clusters must be given for every batch or for none.")
+            raise InvalidValueError("given_for_every_batch", "clusters")
         added = dict[str, Any](self.metric_state)
         for part, states_of_part in states_by_part(self.metric, parts, inputs, further):
             self._add_states(added, part, states_of_part)
@@ -171,7 +171,7 @@ class WithInterval(Metric):
         if clusters is not None:
             ids = ids_of_names(row_names("clusters", clusters, number))
         if self.clusters and bool((self.clusters[0][:1] == NO_CLUSTER).all()) != (clusters is None):
-            raise ValueError("clusters must be given for every batch or for none.")
+            raise InvalidValueError("given_for_every_batch", "clusters")
         if not number:
             return
         counted = samples.labels.counted if hasattr(samples, "labels") else samples.counted.any(1)
@@ -193,7 +193,7 @@ class WithInterval(Metric):
         The keys are ``prefix``, ``prefix_low`` and ``prefix_high``.
         """
         if not (len(self.sums) if isinstance(self.metric, MeasureMetric) else self.rows.sum()):
-            raise ValueError("WithInterval.compute needs at least one batch: call update first.")
+            raise InvalidValueError("not_updated", "WithInterval.compute")
         if not isinstance(self.metric, MeasureMetric):
             return self._named(*self._from_parts())
         clusters, sums = self._joined()
@@ -268,5 +268,5 @@ def _ends(estimate: Estimate) -> Interval:
 def _computed(metric: Any) -> Tensor:
     value = metric.compute()
     if not isinstance(value, Tensor):
-        raise ValueError(f"metric must compute a tensor, but {type(metric).__name__} computes {quoted(value)}.")
+        raise InvalidValueError("computes_tensor", "metric", value)
     return value.detach().cpu().double()

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torchmetrics import Metric
 from torchmetrics.wrappers.abstract import WrapperMetric
 
-from mpcs_torch.errors import quoted, require
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.checks import widest_float
 
@@ -51,11 +51,11 @@ class WorstGroup(WrapperMetric):
     def __init__(self, metric: Metric, groups: int, *, min_rows: int = 1) -> None:
         super().__init__()
         is_directed = isinstance(getattr(metric, "higher_is_better", None), bool)
-        require(is_directed, "metric must be a Metric whose higher_is_better is True or False", type(metric).__name__)
+        require(is_directed, "directed_metric", "metric", metric)
         if metric.dist_sync_on_step:
-            raise ValueError("metric must have dist_sync_on_step=False: processes may have rows of other groups.")
+            raise InvalidValueError("no_sync_on_step", "metric")
         are_whole = all(isinstance(number, Integral) and number >= 1 for number in (groups, min_rows))
-        require(are_whole, "groups and min_rows must be whole numbers of at least 1", f"{groups!r} and {min_rows!r}")
+        require(are_whole, "whole_at_least", "groups and min_rows", [groups, min_rows], minimum=1)
         self.metrics: Any = nn.ModuleList(metric.clone() for _ in range(groups))
         self.counter: Any = _GroupRows(groups)
         self.min_rows = min_rows
@@ -114,7 +114,7 @@ class WorstGroup(WrapperMetric):
             warnings.filterwarnings("ignore", "The ``compute`` method", UserWarning)
             rows = self.counter.compute()
             if not rows.sum() and not self.counter.update_called:
-                raise ValueError("WorstGroup.compute needs at least one batch: call update first.")
+                raise InvalidValueError("not_updated", "WorstGroup.compute")
             large = (rows >= self.min_rows).nonzero().squeeze(1).tolist()
             return self._joined({group: self.metrics[group].compute() for group in large})
 
@@ -143,7 +143,7 @@ class WorstGroup(WrapperMetric):
         number = len(self.metrics)
         is_whole = groups.shape == target.shape[:1] and not (groups.is_floating_point() or groups.is_complex())
         is_whole = is_whole and bool(groups.eq(groups.long().remainder(number)).all())
-        require(is_whole, f"groups must be integers from 0 to {number - 1}, one for each row", quoted(groups))
+        require(is_whole, "group_of_each_row", "groups", groups, last=number - 1)
         return groups.to(target.device, torch.int64)
 
     def _joined(self, values: dict[int, Any]) -> Tensor:
@@ -151,7 +151,7 @@ class WorstGroup(WrapperMetric):
         numbers = [values.get(group, nan) for group in range(len(self.metrics))]
         for value in numbers:
             is_scalar = isinstance(value, float) or (torch.is_tensor(value) and value.numel() == 1)
-            require(is_scalar, "metric must compute a scalar", quoted(value))
+            require(is_scalar, "computes_scalar", "metric", value)
         return torch.tensor(numbers, dtype=widest_float(self.device), device=self.device)
 
     def _worst(self, values: Tensor) -> Tensor:

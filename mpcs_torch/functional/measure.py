@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import Rule
 from mpcs_torch.functional.inputs.arrays import as_tensor
 from mpcs_torch.functional.inputs.checks import check_num_classes, widest_float
 from mpcs_torch.functional.inputs.decisions import Decisions, decision_rule, flatten_decisions
@@ -75,8 +76,8 @@ class Measure(ABC):
 
     @property
     @abstractmethod
-    def value_rules(self) -> Sequence[str]:
-        """The beginnings of the error messages about invalid values, in the order of the faults of rows."""
+    def value_rules(self) -> Sequence[Rule]:
+        """The rules of the values of rows, in the order of their faults."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -199,8 +200,8 @@ class DecisionMeasure(RowMeasure):
         check_num_classes(self.num_classes)
 
     @property
-    def value_rules(self) -> Sequence[str]:
-        """The beginnings of the error messages about invalid values."""
+    def value_rules(self) -> Sequence[Rule]:
+        """The rules of the values of rows."""
         return value_rules(self.num_classes, decision_rule(self.num_classes, self.further))
 
     def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Decisions:
@@ -229,8 +230,8 @@ class ProbabilityMeasure(RowMeasure):
         return input_scale(self.from_logits)
 
     @property
-    def value_rules(self) -> Sequence[str]:
-        """The beginnings of the error messages about invalid values."""
+    def value_rules(self) -> Sequence[Rule]:
+        """The rules of the values of rows."""
         return value_rules(self.num_classes, SCORE_RULES[self.scale])
 
     @abstractmethod

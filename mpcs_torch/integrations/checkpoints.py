@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mpcs_torch.errors import MpcsError, quoted
+from mpcs_torch.errors import InvalidValueError, MpcsError
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 from mpcs_torch.learning.checkpoint_selector import ARGUMENTS_OF_UPDATE
 from mpcs_torch.learning.ranks import from_first_rank, wait_for_all_ranks
@@ -18,7 +18,7 @@ from mpcs_torch.learning.ranks import from_first_rank, wait_for_all_ranks
 __all__ = ["ArgumentsError", "TrainedTwiceError"]
 
 
-class ArgumentsError(MpcsError, TypeError):
+class ArgumentsError(InvalidValueError, TypeError):
     """The arguments of a `SelectCheckpoint` do not fit together, or belong to that of another framework."""
 
 
@@ -38,18 +38,16 @@ def make_selector(
     if isinstance(selector_or_folder, CheckpointSelector):
         extra = ["rule"] if rule is not None else list(options)
         if extra:
-            raise ArgumentsError(f"{extra[0]} must be an argument of the CheckpointSelector, not of SelectCheckpoint.")
+            raise ArgumentsError("of_selector", extra[0])
         return selector_or_folder
     if not isinstance(selector_or_folder, str | Path):
-        got = quoted(selector_or_folder)
-        raise ArgumentsError(f"selector_or_folder must be a CheckpointSelector or a folder, but got {got}.")
+        raise ArgumentsError("selector_or_folder", "selector_or_folder", selector_or_folder)
     if not isinstance(rule, SelectionRule):
-        raise ArgumentsError(f"rule must be a SelectionRule if the first argument is a folder, but got {quoted(rule)}.")
+        raise ArgumentsError("rule_of_folder", "rule", rule)
     known = set(inspect.signature(CheckpointSelector).parameters) - {"folder", "rule"}
     unknown = sorted(options.keys() - known)
     if unknown:
-        names = ", ".join(sorted(known))
-        raise ArgumentsError(f"SelectCheckpoint has no argument {unknown[0]!r} in this framework; it takes {names}.")
+        raise ArgumentsError("unknown_setting", "SelectCheckpoint", name=unknown[0], known=sorted(known))
     return CheckpointSelector(selector_or_folder, rule, **options)
 
 

@@ -25,7 +25,7 @@ from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 from transformers import EvalPrediction, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from mpcs_torch.errors import MpcsError, quoted
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.integrations.checkpoints import CheckpointCallback
 from mpcs_torch.learning import MPCSLR, CheckpointSelector
 from mpcs_torch.metrics.find_entry import entry_of_metric
@@ -36,7 +36,7 @@ IGNORED = -100
 """The label that the Trainer ignores, and that its collators use for padding."""
 
 
-class HuggingFaceError(MpcsError, ValueError):
+class HuggingFaceError(InvalidValueError):
     """A metric or a loss is incompatible with the Trainer."""
 
 
@@ -185,11 +185,13 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
     ) -> None:
         """Begin to record evaluations, in a new selector for each trial of a hyperparameter search."""
         if args.eval_strategy == "no":
-            raise HuggingFaceError("eval_strategy must be 'epoch' or 'steps' for SelectCheckpoint, but is 'no'.")
+            raise HuggingFaceError("one_of", "eval_strategy", args.eval_strategy, choices=["epoch", "steps"])
         if isinstance(lr_scheduler, MPCSLR) and (args.metric_for_best_model is None or args.greater_is_better):
             raise HuggingFaceError(
-                "metric_for_best_model must name a metric for which lower is better, because MPCSLR follows it, but is "
-                f"{args.metric_for_best_model!r} with greater_is_better={args.greater_is_better}."
+                "followed_metric",
+                "metric_for_best_model",
+                args.metric_for_best_model,
+                greater_is_better=args.greater_is_better,
             )
         begins_again = self._is_training and args.auto_find_batch_size  # with a smaller batch
         self._is_training, self._recorded_step, self._evaluated = True, -1, {}
@@ -198,11 +200,7 @@ class SelectCheckpoint(CheckpointCallback, TrainerCallback):
         if state.is_hyper_param_search:
             name = state.trial_name or ""
             if Path(name).name != name or not name:
-                raise HuggingFaceError(
-                    "hp_name must return the name of a folder for each trial, for SelectCheckpoint, but gave "
-                    f"{quoted(name)}: pass hp_name=lambda trial: f'run-{{trial.number}}' to hyperparameter_search "
-                    "(with Ray or W&B, another name for each trial)."
-                )
+                raise HuggingFaceError("trial_name", "hp_name", name)
             folder /= name
         self._restarts = self._restarts + self._has_recorded if begins_again else 0
         if self._restarts:
@@ -260,7 +258,7 @@ def _batches(prediction: EvalPrediction) -> Iterable[tuple[Any, Any]]:
     if isinstance(labels, list):
         return zip(outputs, labels, strict=True)
     if isinstance(labels, tuple):
-        raise HuggingFaceError(f"label_names must name one kind of labels, but the Trainer has {len(labels)} kinds.")
+        raise HuggingFaceError("one_kind_of_labels", "label_names", len(labels))
     return [(outputs, labels)]
 
 
@@ -280,10 +278,8 @@ def _rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         return logits.flatten(0, -2), labels.flatten()
     if logits.ndim > 1 and labels.shape == logits.shape and labels.is_floating_point():
         return logits.flatten(0, -2), labels.flatten(0, -2)
-    raise HuggingFaceError(
-        "logits must have shape (N, ..., C), with the classes in the last dimension, and labels (N, ...), but have "
-        f"{tuple(logits.shape)} and {tuple(labels.shape)}; preprocess_logits_for_metrics can move a dimension."
-    )
+    shapes = [tuple(logits.shape), tuple(labels.shape)]
+    raise HuggingFaceError("classes_last", "logits", shapes)
 
 
 def _is_never_distributed() -> bool:
@@ -296,8 +292,5 @@ def _ranked_name(name: str, metric: Metric) -> str:
     if metric.higher_is_better is False:
         return name if name.endswith("loss") else f"{name}_loss"
     if name.endswith("loss"):
-        raise HuggingFaceError(
-            f"{name!r} must not end in 'loss': the Trainer would assume that lower is better, "
-            f"but {type(metric).__name__} has higher_is_better={metric.higher_is_better}."
-        )
+        raise HuggingFaceError("named_loss", f"{name!r}", type=type(metric).__name__, direction=metric.higher_is_better)
     return name

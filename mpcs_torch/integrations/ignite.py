@@ -23,14 +23,14 @@ from ignite.metrics import Metric as IgniteMetric
 from torch import Tensor
 from torchmetrics import Metric, MetricCollection
 
-from mpcs_torch.errors import MpcsError, quoted
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.integrations.checkpoints import ArgumentsError, CheckpointCallback
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 
 __all__ = ["IgniteError", "SelectCheckpoint", "TorchMetric"]
 
 
-class IgniteError(MpcsError, ValueError):
+class IgniteError(InvalidValueError):
     """A state dict does not fit the metric that loads it."""
 
 
@@ -109,7 +109,7 @@ class TorchMetric(IgniteMetric):
     def _load_state_dict_per_rank(self, state_dict: Mapping[str, Any]) -> None:
         Serializable.load_state_dict(self, state_dict)
         if state_dict["kinds"] != self._kinds():
-            raise IgniteError(f"state_dict must be of the metrics {self._kinds()}, but is of {state_dict['kinds']}.")
+            raise IgniteError("of_metrics", "state_dict", state_dict["kinds"], metrics=self._kinds())
         self.metric.load_state_dict(deepcopy(state_dict["states"]))
         for path, part in self._parts().items():  # not part of the states
             part._update_count, part._computed = state_dict["update_counts"][path], None
@@ -163,8 +163,7 @@ class SelectCheckpoint(CheckpointCallback):
         **options: Any,
     ) -> None:
         if not callable(state) or not isinstance(trainer, Engine):
-            needed = "state must be a function, such as model.state_dict, and trainer the Engine that trains"
-            raise ArgumentsError(f"{needed}, but got {quoted(state)} and {quoted(trainer)}.")
+            raise ArgumentsError("state_and_trainer", "state", [state, trainer])
         super().__init__(selector_or_folder, rule, **options)
         self.state, self.trainer = state, trainer
         self._is_training = False

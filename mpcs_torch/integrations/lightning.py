@@ -20,7 +20,7 @@ from weakref import proxy
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import MpcsError
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.integrations.checkpoints import CheckpointCallback
 from mpcs_torch.learning import CheckpointSelector, SelectionRule
 
@@ -39,7 +39,7 @@ LOGGED = "mpcs_torch.callback_metrics"
 """The key of a checkpoint under which logged values are saved."""
 
 
-class NoValidationError(MpcsError, ValueError):
+class NoValidationError(InvalidValueError):
     """The settings of a Trainer never run the validation whose values a rule needs."""
 
 
@@ -146,10 +146,7 @@ class SelectCheckpoint(CheckpointCallback, Checkpoint):
             self.selector.check({"hyper_parameters": dict(pl_module.hparams)})
         every, epochs = trainer.check_val_every_n_epoch or 1, trainer.max_epochs or -1  # -1: no maximum
         if 0 < epochs < every and not self._records_after_training(trainer):
-            raise NoValidationError(
-                f"check_val_every_n_epoch must be at most max_epochs ({epochs}), but is {every}: there would be no "
-                "validation, and SelectCheckpoint would record no epoch."
-            )
+            raise NoValidationError("no_validation", "check_val_every_n_epoch", every, maximum=epochs)
 
     def on_train_start(self, trainer: "Trainer", *_: Any) -> None:
         """Restore the logged values, and take the scheduler steps that a resumed run would skip."""

@@ -21,8 +21,7 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import MpcsError, quoted
-from mpcs_torch.functional.inputs.arrays import no_concern
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
 from mpcs_torch.metrics.register import MetricEntry
@@ -40,11 +39,11 @@ INPUTS = ("decisions", "probabilities", "log_probabilities")
 """The kinds of input that a scorer can pass to a metric."""
 
 
-class ScorerError(MpcsError, ValueError):
+class ScorerError(InvalidValueError):
     """A metric cannot be a scorer, a concern is not a `ConcernSpec`, or a scorer got input that it does not take."""
 
 
-class LabelError(MpcsError, ValueError):
+class LabelError(InvalidValueError):
     """A label is not one of the classes of the concern."""
 
 
@@ -88,21 +87,21 @@ def concern_scorer(
     classes = concern_classes(concern)
     with suppress(LabelError):
         label = classes[class_index(refer_value, classes, "refer_value")]
-        raise ScorerError(f"refer_value must not be a label, but {quoted(refer_value)} is class {label}.")
+        raise ScorerError("no_label", "refer_value", refer_value, label=label)
     if isinstance(metric, Metric):
         if settings:
-            raise ScorerError(f"settings need a metric given by name, but got {quoted(settings)} with a Metric.")
+            raise ScorerError("settings_of_name", "settings", settings)
         entry = entry_of_metric(metric)
     else:
         entry = find_entry(metric)
     if entry.takes not in INPUTS or entry.of_class:
-        kind = "one class" if entry.of_class else entry.takes.replace("_", " ")
-        raise ScorerError(f"metric must be of decisions or probabilities, but {entry.name} is of {kind}.")
+        kind = "one class" if entry.of_class else entry.takes
+        raise ScorerError("scorer_input", "metric", entry.name, kind=kind)
     allowed = entry.accepted_settings - {"num_classes", "concern", "from_logits", "normalized"}
     if unknown := settings.keys() - allowed:
-        raise ScorerError(f"{entry.name} has no setting {quoted(min(unknown))}; it has {', '.join(sorted(allowed))}.")
+        raise ScorerError("unknown_setting", entry.name, name=min(unknown), known=sorted(allowed))
     if entry.direction is None:
-        raise ScorerError(f"metric must have a direction (higher_is_better), but {entry.name} does not.")
+        raise ScorerError("no_direction", "metric", entry.name)
     settings = {"concern": concern, **settings}
     made = metric if isinstance(metric, Metric) else entry.make(len(concern.classes), **settings)
     return ConcernScorer(_Score(made, entry, concern, refer_value))
@@ -121,10 +120,7 @@ class _Score:
         if self.entry.takes == "decisions":
             preds = class_indices(y_pred, names, "labels of y_pred", refer_value=self.refer_value)
         elif np.ndim(y_pred) != 2 or np.shape(y_pred)[1] != len(names):
-            raise ScorerError(
-                f"{self.__name__} takes probabilities (N, {len(names)}), but got shape {np.shape(y_pred)}: "
-                "for decisions and thresholds, use a metric of decisions, such as expected_concern."
-            )
+            raise ScorerError("takes_probabilities", self.__name__, np.asarray(y_pred), classes=len(names))
         else:
             preds = torch.as_tensor(np.asarray(y_pred, dtype=np.float64))
             preds = preds.log() if self.entry.takes == "log_probabilities" else preds
@@ -164,7 +160,7 @@ class ConcernScorer(_Scorer):  # type: ignore[misc]
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:  # noqa: N803
         score = self._score_func
         if kwargs.get("sample_weight") is not None and not self._accept_sample_weight():
-            raise ScorerError(f"sample_weight must be None, because {score.__name__} does not support weights.")
+            raise ScorerError("no_weights", "sample_weight", metric=score.__name__)
         if self._response_method == "predict":
             value: float = super()._score(method_caller, estimator, X, y_true, **kwargs)
             return value
@@ -190,7 +186,7 @@ class _EveryClass(OutlierMixin, BaseEstimator):  # type: ignore[misc]
 def concern_classes(concern: ConcernSpec) -> tuple[str, ...]:
     """Return the class names of a concern; raise a `ScorerError` if ``concern`` is not a `ConcernSpec`."""
     if not isinstance(concern, ConcernSpec):
-        raise ScorerError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
+        raise ScorerError("spec", "concern", concern)
     return concern.classes
 
 
@@ -205,7 +201,7 @@ def class_indices(
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
-        raise LabelError(f"{argument} must have shape (N,), but have {labels.shape}.")
+        raise LabelError("shape", argument, labels, shape="(N,)")
     listed = labels.tolist()
     places: dict[Any, int] = {} if refer_value is None else {refer_value: REFERRED}
     places |= {label: class_index(label, class_names, argument) for label in set(listed) - places.keys()}
@@ -236,6 +232,4 @@ def class_index(label: Any, class_names: Sequence[str], argument: str) -> int:
         texts = [str(place) for place in range(len(class_names))]
     if isinstance(label, str | int) and str(label) in texts:
         return texts.index(str(label))
-    raise LabelError(
-        f"{argument} must be classes of the concern, {quoted(list(class_names))}, but one is {quoted(label)}."
-    )
+    raise LabelError("classes_of_concern", argument, label, classes=list(class_names))

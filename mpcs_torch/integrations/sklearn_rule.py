@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, c
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import quoted
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.inputs.groups import group_codes
 from mpcs_torch.integrations.sklearn import class_indices, concern_classes, ordered_probabilities
 from mpcs_torch.learning import DecisionRule, Limit
@@ -164,26 +164,21 @@ class DecisionRuleClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def _set_classes(self) -> ConcernSpec:
         """Validate the labels; store the concern's index of each label, and ``refer_value_``; return the concern."""
         labels = self.classes_.tolist()
-        if len(labels) < 2:
-            raise ValueError(f"y must have at least two classes, but has one class, {quoted(labels)}.")
+        require(len(labels) >= 2, "several_classes", "y", labels)
         if self.concern is None:
             concern, self._place = ConcernSpec([str(label) for label in labels]), np.arange(len(labels))
         else:
             names = concern_classes(self.concern)
             concern, self._place = self.concern, class_indices(self.classes_, names).numpy()
             absent = [name for place, name in enumerate(names) if place not in self._place]
-            if absent:
-                raise ValueError(f"y must contain every class of the concern, but has no {', '.join(absent)}.")
+            require(not absent, "every_class", "y", absent=absent)
         is_text = isinstance(labels[0], str)
-        if concern.answers and not is_text:
-            raise ValueError("concern must have no coarse answers, which are named by text, if labels are numbers.")
+        require(is_text or not concern.answers, "no_answers", "concern")
         default = "refer" if is_text else min(-1, labels[0] - 1)
         refer_value = default if self.refer_value is None else self.refer_value
         if isinstance(refer_value, str) != is_text or refer_value in labels:
             kind = "text" if is_text else "a number"
-            raise ValueError(
-                f"refer_value must be {kind} that is not one of the labels, but got {quoted(refer_value)}."
-            )
+            raise InvalidValueError("not_a_label", "refer_value", refer_value, kind=kind)
         self.refer_value_ = refer_value
         return concern
 

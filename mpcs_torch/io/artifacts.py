@@ -42,9 +42,9 @@ def unsealed(content: bytes) -> bytes:
     """
     payload, seal = content[:-SEAL_BYTES], content[-SEAL_BYTES:]
     if not SEAL.fullmatch(seal):
-        raise FileRuleError("has no SHA-256 at its end")
+        raise FileRuleError("not_sealed")
     if seal != seal_for(payload):
-        raise FileRuleError("its SHA-256 does not fit")
+        raise FileRuleError("changed")
     return payload
 
 
@@ -60,7 +60,7 @@ def unsealed_json(text: bytes) -> Any:
     plain = json.loads(text)
     content = plain.get("content") if isinstance(plain, dict) else None
     if sealed_json(content).encode() != text:
-        raise FileRuleError("its SHA-256 does not fit: it was changed after it was written")
+        raise FileRuleError("changed")
     return content
 
 

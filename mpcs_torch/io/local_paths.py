@@ -4,14 +4,14 @@ import os
 import re
 from pathlib import Path
 
-from mpcs_torch.errors import MpcsError, quoted
+from mpcs_torch.errors import InvalidValueError, quoted
 
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:[/\\]")
 """A pattern for the start of an address such as ``s3://bucket``, which `Path` turns into ``s3:/bucket``. The scheme has
 at least two letters, because a single letter is a drive of Windows."""
 
 
-class PathError(MpcsError, ValueError):
+class PathError(InvalidValueError):
     """The error for a path that is not a path on this machine."""
 
 
@@ -36,15 +36,13 @@ def local_path(path: str | os.PathLike[str], argument: str) -> Path:
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"{argument} must be a path, but is {quoted(path)}")
     if not str(path):
-        raise PathError(f"{argument} must be a path, but is empty")
+        raise PathError("empty_path", argument)
     text = str(path)  # not os.fspath, which downloads the file of some path classes for remote storage
     if ADDRESS.match(text):
-        remedy = "mount the storage, or work in a local folder and copy"
-        raise PathError(f"{argument} must be in a local or mounted folder, but is {quoted(text)}: {remedy}")
+        raise PathError("local_folder", argument, text)
     expanded = os.path.expanduser(text)
     if expanded.startswith("~"):
-        remedy = f"write {quoted(f'./{text}')} for a file of this name"
-        raise PathError(f"{argument} must not begin with the ~name of an unknown user, but is {quoted(text)}: {remedy}")
+        raise PathError("known_user", argument, text, way=quoted(f"./{text}"))
     local = Path(expanded)
     # `Path` drops the "./" of "./~" and "./s3:/", so that a second call would change or refuse the path.
     is_ambiguous = str(local).startswith("~") or ADDRESS.match(str(local))

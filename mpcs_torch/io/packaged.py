@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from mpcs_torch.errors import quoted, shown
+from mpcs_torch.errors import InvalidValueError, shown
 
 
 def packaged_folder(kind: str) -> Path:
@@ -42,7 +42,7 @@ def import_attribute(path: object) -> Any:
     mistakes, but does not stop malicious configs.
     """
     if not isinstance(path, str) or not PATH.fullmatch(path):
-        raise ValueError(f"path must read package.module:attribute, but is {quoted(path)}")
+        raise InvalidValueError("import_path", "path", path)
     module, _, attribute = path.partition(":")
     package = module.partition(".")[0]
     try:
@@ -50,14 +50,12 @@ def import_attribute(path: object) -> Any:
         attribute_value = getattr(importlib.import_module(module), attribute)
     except (Exception, SystemExit) as error:  # the module's code may raise anything
         problem = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        raise ValueError(
-            f"path must read package.module:attribute, but {quoted(path)} gives: "
-            f"{shown(problem)}{_installed_instead(package)}"
-        ) from error
+        remark = _installed_instead(package)
+        raise InvalidValueError("import_fails", "path", path, problem=shown(problem), remark=remark) from error
     origin = attribute_value.func if isinstance(attribute_value, partial) else attribute_value
     owner = str(getattr(origin, "__module__", None) or module).partition(".")[0]
     if owner in sys.stdlib_module_names:
-        raise ValueError(f"path must not name a part of Python's standard library, but {quoted(path)} is in {owner}")
+        raise InvalidValueError("standard_library", "path", path, owner=owner)
     return attribute_value
 
 

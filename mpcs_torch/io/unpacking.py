@@ -32,11 +32,11 @@ def zip_members(path: Path) -> Sequence[zipfile.ZipInfo]:
     with zipfile.ZipFile(path) as archive:
         members = archive.infolist()
     if len(members) > MAX_MEMBERS:
-        raise FileRuleError(f"must have at most {MAX_MEMBERS} members, but has {len(members)}")
+        raise FileRuleError("members_at_most", "", len(members), maximum=MAX_MEMBERS)
     unpacked = Unpacked(path)
     for member in members:
         if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise FileRuleError(f"{quoted(member.filename)} must be stored or deflated, but has another compression")
+            raise FileRuleError("known_compression", quoted(member.filename))
         unpacked.add(member.file_size)
     return members
 

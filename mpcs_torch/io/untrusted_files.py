@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mpcs_torch.errors import MpcsError, quoted
+from mpcs_torch.errors import InvalidValueError
 
 FREE_BYTES = 2**28
 """The unpacked size in bytes that every file may have, however small it is. Its columns then fit in 1 GiB of memory."""
@@ -37,7 +37,7 @@ MAX_TEXT_BYTES = 500_000_000
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFCHR: "a device", stat.S_IFSOCK: "a socket"}
 
 
-class FileRuleError(MpcsError, ValueError):
+class FileRuleError(InvalidValueError):
     """The error for a file that breaks a rule. The message does not name the file."""
 
 
@@ -59,7 +59,7 @@ def max_unpacked(packed: int) -> int:
         large = min(MAX_EXPANSION * packed, int(MEMORY_SHARE * memory_bytes()))
         return max(packed, FREE_BYTES, large)
     if not chosen.isdecimal():
-        raise FileRuleError(f"{VARIABLE} must be a whole number of bytes, but is {quoted(chosen)}")
+        raise FileRuleError("whole_bytes", VARIABLE, chosen)
     return max(packed, int(chosen))
 
 
@@ -78,9 +78,8 @@ class Unpacked:
         """Count ``number`` further bytes; raise a `FileRuleError` if all together are above the limit."""
         self._bytes += number
         if self._bytes > self._limit:
-            rule = f"must unpack to at most {self._limit} bytes, but its {self._packed} bytes unpack to"
-            way = f"to read it, set the environment variable {VARIABLE} to a higher limit"
-            raise FileRuleError(f"{rule} {self._bytes} or more: {way}")
+            sizes: dict[str, Any] = {"maximum": self._limit, "packed": self._packed, "unpacked": self._bytes}
+            raise FileRuleError("unpacked_at_most", variable=VARIABLE, **sizes)
 
 
 def check_regular(path: Path, *, max_bytes: int | None = None) -> None:
@@ -91,9 +90,9 @@ def check_regular(path: Path, *, max_bytes: int | None = None) -> None:
     status = path.stat()
     kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
-        raise FileRuleError(f"must be a regular file, but is {_KINDS.get(kind, 'something else')}")
+        raise FileRuleError("regular_file", kind=_KINDS.get(kind, "something else"))
     if max_bytes is not None and status.st_size > max_bytes:
-        raise FileRuleError(f"must have at most {max_bytes} bytes, but has {status.st_size}")
+        raise FileRuleError("size_at_most", "", status.st_size, maximum=max_bytes)
 
 
 def read_limited(path: Path, limit: int) -> bytes:
@@ -131,7 +130,7 @@ def load_tensors(file: Path | BinaryIO, *, mmap: bool = False) -> Any:
         with zipfile.ZipFile(file) as archive:
             unpacked = sum(member.file_size for member in archive.infolist())
         if unpacked > size:
-            raise FileRuleError(f"must not be packed, but {size} bytes expand to {unpacked}")
+            raise FileRuleError("not_packed", packed=size, unpacked=unpacked)
     if not isinstance(file, Path):
         file.seek(0)
     with warnings.catch_warnings():
@@ -147,9 +146,6 @@ def check_whole_tensors(values: Iterable[object]) -> None:
         if not isinstance(value, torch.Tensor):
             continue
         if value.layout != torch.strided or value.device.type != "cpu" or value.is_quantized:
-            raise FileRuleError(f"tensors must be dense and on the CPU, but one is {value.layout} on {value.device}")
+            raise FileRuleError("dense_on_cpu", "tensors", layout=value.layout, device=value.device)
         if value.numel() * value.element_size() > value.untyped_storage().nbytes():
-            shape = quoted(tuple(value.shape))
-            raise FileRuleError(
-                f"tensors must store all of their values, but one of shape {shape} does not (contiguous)"
-            )
+            raise FileRuleError("contiguous", "tensors", shape=tuple(value.shape))

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.serialization import get_unsafe_globals_in_checkpoint
 
-from mpcs_torch.errors import MpcsError, quoted, shown
+from mpcs_torch.errors import InvalidValueError, MpcsError, quoted, shown
 from mpcs_torch.io.atomic_files import append_text, holds, replace_text, write_whole
 from mpcs_torch.io.untrusted_files import read_limited
 from mpcs_torch.learning.selection import Epoch
@@ -90,7 +90,7 @@ class Manifest:
             plain = _parsed(first, 1)
             lacking = [name for name in ("rule", "settings", "epochs") if name not in plain]
             if lacking:
-                raise ValueError(f"its first line lacks {', '.join(lacking)}")
+                raise InvalidValueError("keys_of_line", "its first line", missing=lacking)
             epochs, garbage = list[SavedEpoch](), list[SavedEpoch]()
             places: dict[object, int] = {}
             for epoch, dropped in [*(Update(_saved_epoch(entry)) for entry in plain["epochs"]), *updates]:
@@ -112,7 +112,7 @@ class Manifest:
 
 def damaged(path: Path, error: Exception) -> ManifestError:
     """Return the error that says that the manifest ``path`` cannot be used because of ``error``, and what to do."""
-    problem = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+    problem = str(error) if type(error) is InvalidValueError else f"{type(error).__name__}: {error}"
     return ManifestError(
         f"{path} is not the manifest of a CheckpointSelector, or is damaged: {shown(problem.rstrip('.'))}. "
         "Restore a copy of this file, or use another folder."
@@ -152,7 +152,7 @@ def _parsed(line: bytes, number: int) -> Any:
     try:
         return json.loads(line.decode("utf-8"))
     except ValueError:
-        raise ValueError(f"line {number} is empty, cut off or not JSON") from None
+        raise InvalidValueError("json_line", f"line {number}") from None
 
 
 def _update(line: bytes, number: int) -> "Update":
@@ -165,16 +165,16 @@ def _saved_epoch(plain: Any) -> SavedEpoch:
     epoch = SavedEpoch(**plain)
     number, file = epoch.number, epoch.file
     if isinstance(number, bool) or not isinstance(number, int):
-        raise ValueError(f"the number of an epoch must be an integer, but is {quoted(number)}")
+        raise InvalidValueError("whole", "the number of an epoch", number)
     if file is not None and not (isinstance(file, str) and re.fullmatch(rf"epoch-{number:05}{NAMES}", file, re.ASCII)):
-        raise ValueError(f"the file of epoch {quoted(number)} must be named after it, but is {quoted(file)}")
+        raise InvalidValueError("named_after_epoch", f"the file of epoch {quoted(number)}", file)
     if not isinstance(epoch.sha256, str):
-        raise ValueError(f"sha256 must be text, but is {quoted(epoch.sha256)}")
+        raise InvalidValueError("text", "sha256", epoch.sha256)
     if not isinstance(epoch.values, dict):
-        raise ValueError(f"the values of epoch {quoted(number)} must be a mapping, but are {quoted(epoch.values)}")
+        raise InvalidValueError("mapping", f"the values of epoch {quoted(number)}", epoch.values)
     for name, value in epoch.values.items():
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{quoted(name)} of epoch {quoted(number)} must be a number, but is {quoted(value)}")
+            raise InvalidValueError("number", f"{quoted(name)} of epoch {quoted(number)}", value)
     return replace(epoch, values={name: float(value) for name, value in epoch.values.items()})
 
 

@@ -115,20 +115,20 @@ class CheckpointSelector:
     ) -> None:
         counts = {"top_k": top_k, "keep_every": keep_every, "keep_at_most": keep_at_most, "patience": patience}
         for name, value in counts.items():
-            require(value is None or isinstance(value, int), f"{name} must be a whole number", quoted(value))
-        require(top_k >= 1 and keep_every >= 0, "top_k must be at least 1 and keep_every at least 0", counts)
-        most = f"keep_at_most must be at least top_k ({top_k})"
-        require(keep_at_most is None or keep_at_most >= top_k, most, keep_at_most)
-        require(patience is None or patience >= 1, "patience must be at least 1, or None", patience)
-        require(not isinstance(keep_best_by, str), "keep_best_by must be a list of names", quoted(keep_best_by))
-        require(0 <= min_delta < inf, "min_delta must be finite and at least 0", min_delta)
-        require(not min_delta or patience is not None, "min_delta needs patience, and must otherwise be 0", min_delta)
+            require(value is None or isinstance(value, int), "whole", name, value)
+        require(top_k >= 1, "at_least", "top_k", top_k, minimum=1)
+        require(keep_every >= 0, "at_least", "keep_every", keep_every, minimum=0)
+        require(keep_at_most is None or keep_at_most >= top_k, "at_least", "keep_at_most", keep_at_most, minimum=top_k)
+        require(patience is None or patience >= 1, "at_least", "patience", patience, minimum=1)
+        require(not isinstance(keep_best_by, str), "list_of_names", "keep_best_by", keep_best_by)
+        require(0 <= min_delta < inf, "finite_at_least", "min_delta", min_delta, minimum=0)
+        require(not min_delta or patience is not None, "needs_patience", "min_delta", min_delta)
         reserved = [name for name in ARGUMENTS_OF_UPDATE if name in rule.metrics]
         if reserved:
-            raise ValueError(f"rule must name no metric {reserved[0]!r}, which is an argument of update.")
+            raise InvalidValueError("reserved_metric", "rule", name=reserved[0])
         unknown = [name for name in keep_best_by if name not in rule.directions]
         if unknown:
-            raise ValueError(f"keep_best_by must name metrics with a direction, but {unknown[0]} has none.")
+            raise InvalidValueError("directed_metrics", "keep_best_by", unknown[0])
         self.folder = local_path(folder, "folder").absolute()
         self.rule, self.keep_best_by = rule, tuple(keep_best_by)
         self.top_k, self.keep_last, self.keep_every, self.flush = top_k, keep_last, keep_every, flush
@@ -266,7 +266,7 @@ class CheckpointSelector:
                 ``state`` that failed. Nothing on disk changes.
             OSError: If the checkpoint cannot be written; the manifest and the checkpoints stay unchanged.
         """
-        require(epoch is not None, "epoch must be a whole number: update(state, epoch=0, name_of_metric=0.1)", None)
+        require(epoch is not None, "no_epoch", "epoch")
         if isinstance(state, nn.Module) and self.weights_only:
             raise StateError(
                 f"state must be loadable with weights_only=True, but is a {type(state).__name__}: pass its method "

@@ -14,9 +14,9 @@ from mpcs_torch.calibration import TemperatureScaling, VectorScaling
 from mpcs_torch.calibration.scaling import ScalingMethod, make_scaling
 from mpcs_torch.concern import ConcernSpec
 from mpcs_torch.concern.files import concern_as_plain
-from mpcs_torch.errors import MpcsError, quoted, require
+from mpcs_torch.errors import InvalidValueError, MpcsError, require
 from mpcs_torch.functional.concern.decision import Choices, ranked_choices, rounding_bound
-from mpcs_torch.functional.inputs.arrays import by_class, no_concern
+from mpcs_torch.functional.inputs.arrays import by_class
 from mpcs_torch.functional.inputs.checks import check_choice, check_priors
 from mpcs_torch.functional.inputs.decisions import REFERRED
 from mpcs_torch.functional.inputs.evaluation_warnings import hash_rows, known_rows, rare_classes, warn_of_known
@@ -144,20 +144,19 @@ class DecisionRule(nn.Module):
     ) -> None:
         super().__init__()
         if not isinstance(concern, ConcernSpec):
-            raise ValueError(f"concern must be a ConcernSpec, but got {no_concern(concern)}")
+            raise InvalidValueError("spec", "concern", concern)
         classes = len(concern.classes)
         check_choice("calibration", calibration, CalibrationMethod)
         self.limits = tuple(limits) if isinstance(limits, list | tuple) else (limits,)
         for limit in self.limits:
-            require(isinstance(limit, Limit), "limits must be of type Limit (Limit.parse reads text)", quoted(limit))
+            require(isinstance(limit, Limit), "limit_type", "limits", limit)
         if priors is not None:
             priors = torch.as_tensor(priors, dtype=torch.float32)
             check_priors(priors, classes, name="priors")
             others = [str(limit) for limit in self.limits if not limit.is_of_one_class(concern)]
-            rule = "priors must only be given with limits on single true classes, which hold at any class frequencies"
-            require(not others, rule, quoted(others))
+            require(not others, "limits_of_one_class", "priors", limits=others)
         if refers_whole and concern.answers:
-            raise ValueError("refers_whole must be False for a concern with coarse answers, which are of one position.")
+            raise InvalidValueError("no_whole", "refers_whole")
         self.concern, self.calibration_method, self.priors, self.seed = concern, calibration, priors, seed
         self.refers_whole = refers_whole
         self.calibration: nn.Module = nn.Identity()
@@ -178,8 +177,7 @@ class DecisionRule(nn.Module):
             loss = limit.losses(concern)
             highest = float(loss.max())
             if limit.at_most >= highest:
-                rule = f"limits must be below the highest possible loss, but that of '{limit}' is {highest:g}"
-                raise ValueError(f"{rule}: no decision can exceed the limit.")
+                raise InvalidValueError("below_highest_loss", "limits", str(limit), highest=highest)
             losses[number] = loss / highest
         self.register_buffer("costs", (costs / costs.max()).float())
         self.register_buffer("dangerous", concern.dangerous_pairs().float())
@@ -209,12 +207,11 @@ class DecisionRule(nn.Module):
             UnfittedRuleWarning: If a rule without limits has a calibration or priors, but was not fitted.
         """
         shape, classes = tuple(preds.shape), len(self.costs)
-        rule = f"preds must have shape (N, {classes}) or (N, {classes}, ...)"
-        require(len(shape) >= 2 and shape[1] == classes, rule, shape)
+        is_by_class = len(shape) >= 2 and shape[1] == classes
+        require(is_by_class, "shape", "preds", preds, shape=f"(N, {classes}) or (N, {classes}, ...)")
         self._warn_if_unfitted()
         if self.has_row_costs or (self.limits and self.is_fitted):
-            rule = "costs must be given if they were in the fit (--cost-columns), and only then if there are limits"
-            require((costs is not None) == self.has_row_costs, rule, "none" if costs is None else "some")
+            require((costs is not None) == self.has_row_costs, "costs_as_fitted", "costs")
         flat = None if costs is None else flat_costs(costs, shape).to(preds.device).float()
         assessed = self._assess(by_class(preds, classes), flat, prod(shape[2:]))
         in_shape = Assessment(*(values.reshape(shape[:1] + shape[2:]) for values in assessed[:-1]))
@@ -329,17 +326,16 @@ class DecisionRule(nn.Module):
         calibrates = self.calibration_method is not None
         preds, labels = checked_logits(preds, target, len(self.costs), ignore_index, calibrates=calibrates)
         labelled = labels.counted.nonzero().squeeze(1)
-        require(len(labelled), "target must have a label other than ignore_index", ignore_index)
+        require(len(labelled), "some_label", "target", ignore_index)
         target, sample = labels.target[labelled], labelled.cpu() // positions
         if flat is not None:
             of_costs = [str(limit) for limit in self.limits if limit.errors == "cost"]
-            rule = "limits must not be on costs where each sample has costs of its own, whose highest is not known"
-            require(not of_costs, rule, ", ".join(of_costs))
+            require(not of_costs, "no_limit_of_costs", "limits", of_costs)
             check_row_costs(flat[labelled], target)
         columns = {limit.by for limit in self.limits if limit.by is not None}
         by_sample = codes_by_column(groups, number)
         if not columns <= set(by_sample):
-            raise ValueError(f"groups must have the columns of the limits, {quoted(sorted(columns))}, but lacks some.")
+            raise InvalidValueError("columns_of_limits", "groups", list(by_sample), columns=sorted(columns))
         codes = {column: Groups(each.names, each.codes[sample]) for column, each in by_sample.items()}
         cluster_codes = None
         if clusters is not None:  # some clusters may have no sample with a label
@@ -348,7 +344,7 @@ class DecisionRule(nn.Module):
         weights = None if weights is None else row_weights(weights, number)[sample]
         per_cluster = [str(limit) for limit in self.limits if limit.per == CLUSTER]
         is_valid = not per_cluster or clusters is not None
-        require(is_valid, "clusters must be given for limits per cluster", ", ".join(per_cluster))
+        require(is_valid, "clusters_of_limits", "clusters", limits=per_cluster)
         before = {name: value.clone() for name, value in self.state_dict().items()}
         was_fitted, self.is_fitted = self.is_fitted, True
         samples = FitSamples(preds, labelled, target, codes, cluster_codes, weights, flat, positions)
@@ -479,21 +475,21 @@ class DecisionRule(nn.Module):
         check_whole_tensors([*state.values(), *content["settings"].values(), content["known_rows"]])
         # A small file must not ask for large matrices.
         if not isinstance(classes, list) or len(state["costs"]) != len(classes):
-            raise ValueError("costs must have a row for each class")
+            raise InvalidValueError("row_for_each_class", "costs")
         limits = [Limit(**limit) for limit in content["limits"]]
         if len(state["losses"]) != len(limits):
-            raise ValueError("losses must have a matrix for each limit")
+            raise InvalidValueError("matrix_for_each_limit", "losses")
         rule = cls(ConcernSpec(**content["concern"]), limits, **content["settings"])
         computed = {name: rule.get_buffer(name).clone() for name in ("costs", "dangerous", "losses")}
         rule.load_state_dict(state)
         for name, value in rule.state_dict().items():
             if name in computed and not torch.equal(value, computed[name]):
-                raise ValueError(f"{name} must be those of the concern")
+                raise InvalidValueError("of_concern", name)
             if name != "thresholds" and not value.isfinite().all():
-                raise ValueError(f"{name} must be finite")
+                raise InvalidValueError("finite", name)
         is_extreme = rule.thresholds.abs() == torch.inf  # refers every sample, or none
         if not (is_extreme | ((rule.thresholds >= 0) & (rule.thresholds <= 1))).all():
-            raise ValueError("thresholds must be from 0 to 1, -inf or inf")
+            raise InvalidValueError("threshold_range", "thresholds")
         rule.known_rows = content["known_rows"].long().flatten()
         rule.has_row_costs = bool(content.get("has_row_costs"))
         if report is not None:

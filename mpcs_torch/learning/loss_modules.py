@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.concern.decision import without_diagonal
 from mpcs_torch.functional.concern.losses import (
     check_margin,
@@ -38,7 +38,7 @@ class _LossOfLogits(nn.CrossEntropyLoss):
         settings = LossSettings(self.weight, self.ignore_index, self.label_smoothing, self.reduction)  # type: ignore[arg-type]
         batch = loss_batch(logits, target, settings, sample_weight)
         if matrix is not None and len(matrix) != batch.scores.shape[1]:
-            raise ValueError(f"concern must cover {batch.scores.shape[1]} classes, but covers {len(matrix)}.")
+            raise InvalidValueError("covers_classes", "concern", len(matrix), classes=batch.scores.shape[1])
         return batch
 
 
@@ -235,8 +235,8 @@ class MarginRamp:
     """
 
     def __init__(self, loss: SoftmaxMarginLoss, steps: int, *, begin: float = 0.1, end: float = 0.6) -> None:
-        require(steps >= 1, "steps must be at least 1", steps)
-        require(0 <= begin < end <= 1, "begin and end must be shares, 0 <= begin < end <= 1", f"{begin} and {end}")
+        require(steps >= 1, "at_least", "steps", steps, minimum=1)
+        require(0 <= begin < end <= 1, "shares_in_order", "begin and end", [begin, end])
         self._loss, self._steps, self._begin, self._end = loss, steps, begin, end
         self.load_state_dict({"step": 0})
 
@@ -289,7 +289,7 @@ class GeneralizedMeanLoss(_LossOfLogits):
 
     def __init__(self, power: float, *, weight: Tensor | None = None, ignore_index: int = -100) -> None:
         super().__init__(None, weight, ignore_index=ignore_index)
-        require(isfinite(power), "power must be finite", power)
+        require(isfinite(power), "finite", "power", power)
         self.power = power
 
     def forward(self, logits: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:

@@ -127,13 +127,12 @@ class MPCSLR(ReduceLROnPlateau):
         sets_rates: bool = True,
         last_epoch: int = -1,
     ) -> None:
-        require(0 <= power < inf, "power must be finite and >= 0", power)
-        require(reference is None or 0 < reference < inf, "reference must be finite and > 0, or None", reference)
-        in_order = "lowest and highest must be finite with 0 <= lowest <= highest"
-        require(0 <= lowest <= highest < inf, in_order, f"{lowest}, {highest}")
-        require(0 <= smoothing < 1, "smoothing must be from 0 to below 1", smoothing)
-        require(warmup_steps >= 0, "warmup_steps must be at least 0", warmup_steps)
-        require(last_epoch >= -1, "last_epoch must be at least -1", last_epoch)
+        require(0 <= power < inf, "finite_at_least", "power", power, minimum=0)
+        require(reference is None or 0 < reference < inf, "finite_above", "reference", reference, minimum=0)
+        require(0 <= lowest <= highest < inf, "finite_in_order", "lowest and highest", [lowest, highest])
+        require(0 <= smoothing < 1, "from_below", "smoothing", smoothing, minimum=0, maximum=1)
+        require(warmup_steps >= 0, "at_least", "warmup_steps", warmup_steps, minimum=0)
+        require(last_epoch >= -1, "at_least", "last_epoch", last_epoch, minimum=-1)
         if not isinstance(optimizer, Optimizer):
             raise TypeError(f"optimizer must be a torch Optimizer, but is {quoted(optimizer)}.")
         self.optimizer = optimizer  # first, because the parent sets `factor`, which is stored in it
@@ -232,7 +231,7 @@ class MPCSLR(ReduceLROnPlateau):
         """
         names = (*SETTINGS, *PROGRESS)
         missing = [name for name in names if name not in state_dict]
-        require(not missing, "state_dict must be that of an MPCSLR", f"one without {', '.join(missing)}")
+        require(not missing, "scheduler_state", "state_dict", missing=missing)
         for name in names:
             setattr(self, name, state_dict[name])
         self._has_set = False

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import quoted, require
+from mpcs_torch.errors import require
 from mpcs_torch.functional.comparison.means import estimate_mean
 from mpcs_torch.functional.inputs.arrays import at_rows
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT
@@ -187,7 +187,7 @@ class Recipe:
             ValueError: If the plain models are missing, a loss has another number of models, or an argument is invalid
                 as in `DecisionRule.fit`.
         """
-        require(PLAIN in logits, f"logits must include those of {PLAIN!r}", quoted(list(logits)))
+        require(PLAIN in logits, "includes", "logits", list(logits), name=PLAIN)
         models = {name: self._checked(name, logits[name], target) for name in [PLAIN, *logits]}
         codes = None if clusters is None else group_codes("clusters", clusters, len(target)).codes
         flat = None if costs is None else flat_costs(costs, (len(target), len(self.concern.classes))).cpu()
@@ -214,7 +214,9 @@ class Recipe:
 
     def _checked(self, name: str, given: Models, target: Tensor) -> list[Tensor]:
         each_model = [given] if isinstance(given, Tensor) and given.ndim == 2 else list(given)
-        require(len(each_model) == self.members, f"logits[{name!r}] must be of {self.members} models", len(each_model))
+        require(
+            len(each_model) == self.members, "of_members", f"logits[{name!r}]", len(each_model), members=self.members
+        )
         classes = len(self.concern.classes)
         return [checked_logits(logits, target, classes, calibrates=True)[0].cpu() for logits in each_model]
 
@@ -343,14 +345,14 @@ def recommended(
         >>> choice = recipe.choose(logits, target[150:])
         >>> decisions = choice.rule(logits[choice.name])
     """
-    require(members >= 1, "members must be at least 1", members)
-    require(0 <= max_accuracy_loss <= 1, "max_accuracy_loss must be from 0 to 1", max_accuracy_loss)
+    require(members >= 1, "at_least", "members", members, minimum=1)
+    require(0 <= max_accuracy_loss <= 1, "between", "max_accuracy_loss", max_accuracy_loss, minimum=0, maximum=1)
     if isinstance(refer, bool):
         limits: tuple[Limit, ...] = (REFERRAL_LIMIT,) if refer else ()
     else:
         limits = tuple(refer) if isinstance(refer, list | tuple) else (refer,)  # type: ignore[assignment]  # may be wrong
     are_limits = all(isinstance(limit, Limit) for limit in limits)
-    require(are_limits, "refer must be a bool, a Limit or several of them", quoted(refer))
+    require(are_limits, "limits_or_bool", "refer", refer)
     DecisionRule(concern, limits)  # raises an error if the limits do not fit the concern
     losses = {PLAIN: margin_loss(concern, 0.0), MARGIN: margin_loss(concern, FULL_MARGIN)}
     return Recipe(concern, losses, members, limits, max_accuracy_loss)
@@ -371,7 +373,7 @@ def average_logits(logits: Sequence[Tensor]) -> Tensor:
         tensor([[0.3096, 0.6904]])
     """
     shapes = {tuple(each.shape) for each in logits}
-    require(len(shapes) == 1, "logits must be of one model or more, with equal shapes", sorted(shapes))
+    require(len(shapes) == 1, "equal_shapes", "logits", sorted(shapes))
     return torch.stack([each.log_softmax(dim=1) for each in logits]).logsumexp(dim=0) - log(len(logits))
 
 

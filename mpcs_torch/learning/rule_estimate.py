@@ -105,9 +105,9 @@ def estimate_decisions(
     """
     number, *positions = shape = tuple(assessed.decision.shape)
     labels = torch.full(shape, -1) if target is None else target.cpu().long()
-    require(labels.shape == shape, f"target must have shape {shape}", tuple(labels.shape))
+    require(labels.shape == shape, "shape", "target", labels, shape=shape)
     highest_class, known = int(labels.max()) if labels.numel() else 0, len(concern.classes)
-    require(highest_class < known, f"target must be below {known}, and below 0 where it is not known", highest_class)
+    require(highest_class < known, "below_where_known", "target", highest_class, maximum=known)
     labels, decisions = labels.flatten(), assessed.decision.cpu().flatten()
     of_best = torch.stack([assessed.risk, assessed.cost]).detach().cpu().double().flatten(1)
     highest, flat = [1.0, float(concern.costs().max())], None

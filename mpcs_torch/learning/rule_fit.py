@@ -9,7 +9,8 @@ from torch import Tensor
 
 from mpcs_torch.calibration.scaling import not_finite
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, require
+from mpcs_torch.functional.inputs.checks import check_by_class
 from mpcs_torch.functional.inputs.faults import raise_first
 from mpcs_torch.functional.inputs.groups import Groups, valid_values
 from mpcs_torch.functional.inputs.labels import Labels
@@ -172,24 +173,22 @@ def checked_logits(
 
     16-bit logits become float32.
     """
-    require(preds.ndim >= 2, "preds must have shape (N, C) or (N, C, ...)", tuple(preds.shape))
+    check_by_class(preds)
     samples = flatten_samples(preds, target, num_classes, "logits", ignore_index)
     raise_first(samples.find_faults())
     if calibrates:
         raise_first([not_finite(samples.scores)])
-    if not len(preds):
-        raise ValueError("preds must have at least one sample, but is empty.")
+    require(len(preds), "not_empty", "preds", preds)
     return samples.wide(), samples.labels
 
 
 def check_row_costs(costs: Tensor, target: Tensor) -> None:
     """Check that costs by true class, (M, C, C), are finite, and do not tell the labels (M,)."""
-    valid_values("costs", "cost", costs)
-    rule = "costs must be known before the true class is"
+    valid_values("costs", costs)
     for label, of_class in enumerate((costs == 0).all(dim=1).unbind(1)):
         is_true = target == label
         is_told = is_true.any() and (~is_true).any() and bool((of_class == is_true).all())
-        require(not is_told, rule, f"0 for class {label} where it is the true class, and only there")
+        require(not is_told, "known_before_class", "costs", label=label)
 
 
 def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
@@ -197,7 +196,7 @@ def class_frequencies(target: Tensor, class_names: Sequence[str]) -> Tensor:
     counts = target.bincount(minlength=len(class_names))
     absent = [class_names[label] for label in (counts == 0).nonzero().flatten().tolist()]
     if absent:
-        raise ValueError(f"target must contain every class to correct for priors, but has no {', '.join(absent)}.")
+        raise InvalidValueError("every_class_for_priors", "target", absent=absent)
     return counts / len(target)
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import quoted, require
+from mpcs_torch.errors import InvalidValueError, quoted, require
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.functional.concern.dangerous import DANGEROUS, severity_matrix
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, CONFIDENCE_TEXT, check_confidence
@@ -67,30 +67,30 @@ class Limit:
     per: str = SAMPLE
 
     def __post_init__(self) -> None:
-        require(isinstance(self.at_most, Real), "at_most must be a number", quoted(self.at_most))
+        require(isinstance(self.at_most, Real), "number", "at_most", self.at_most)
         object.__setattr__(self, "at_most", float(self.at_most))  # a rule with a NumPy number could not be loaded
         if self.confidence is not None:
-            require(isinstance(self.confidence, Real), "confidence must be a number", quoted(self.confidence))
+            require(isinstance(self.confidence, Real), "number", "confidence", self.confidence)
             object.__setattr__(self, "confidence", float(self.confidence))
             check_confidence(self.confidence)
         if not isinstance(self.errors, str):
             pairs = tuple(tuple(map(str, pair)) for pair in self.errors)
             are_pairs = pairs and not any(isinstance(pair, str) or len(pair) != 2 for pair in self.errors)
-            require(are_pairs, "errors must be pairs of class names", quoted(self.errors))
+            require(are_pairs, "pairs_of_names", "errors", self.errors)
             object.__setattr__(self, "errors", pairs)
         else:
             is_known = self.errors in ("dangerous", "any", "cost")
-            require(is_known, "errors must be 'dangerous', 'any', 'cost' or pairs of class names", quoted(self.errors))
-        require(0 < self.at_most < inf, "at_most must be finite and above 0", self.at_most)
+            require(is_known, "kind_of_errors", "errors", self.errors)
+        require(0 < self.at_most < inf, "finite_above", "at_most", self.at_most, minimum=0)
         is_share = self.errors != "cost"
-        require(not is_share or self.at_most < 1, "at_most must be below 1, a share of samples", self.at_most)
+        require(not is_share or self.at_most < 1, "below", "at_most", self.at_most, maximum=1)
         are_texts = isinstance(self.of, str) and isinstance(self.by, str | None)
-        require(are_texts, "of and by must be text", f"{quoted(self.of)} and {quoted(self.by)}")
-        require(self.per in (SAMPLE, CLUSTER), f"per must be {SAMPLE!r} or {CLUSTER!r}", quoted(self.per))
+        require(are_texts, "text", "of and by", [self.of, self.by])
+        require(self.per in (SAMPLE, CLUSTER), "one_of", "per", self.per, choices=[SAMPLE, CLUSTER])
         if not is_share and self.confidence is not None:
-            raise ValueError("confidence must be None for costs: their limit holds in expectation.")
+            raise InvalidValueError("none_for_costs", "confidence", self.confidence)
         if self.is_of_decided and self.confidence is None:
-            raise ValueError(f"confidence must be given for a limit of {self.of}, which cannot hold in expectation.")
+            raise InvalidValueError("given_for_decided", "confidence", of=self.of)
 
     def __str__(self) -> str:
         """Return the limit as text that `parse` reads."""
@@ -110,12 +110,12 @@ class Limit:
         match = TEXT.fullmatch(text.strip())
         try:
             if match is None:
-                raise ValueError(f"must read like {RULE!r}")
+                raise InvalidValueError("reads_like", example=repr(RULE))
             errors: Any = match["errors"]
             if "->" in errors:
                 errors = tuple(tuple(name.strip() for name in pair.split("->")) for pair in errors.split(","))
                 if any(len(pair) != 2 for pair in errors):
-                    raise ValueError("errors must be pairs like red->green, separated by commas")
+                    raise InvalidValueError("pairs_with_arrows", "errors")
             at_most = float(match["at_most"])
             if match["percent"]:
                 at_most /= 100
@@ -162,12 +162,12 @@ class Limit:
         members = _labels_by_name(concern)
         name = self.of.removeprefix(f"{DECIDED} ") if self.is_of_decided else self.of
         if self.of in members and (self.of == SAMPLES or self.is_of_decided):
-            raise ValueError(f"of must not be {self.of!r} if a class has that name.")
+            raise InvalidValueError("name_of_class", "of", self.of)
         if self.of in (SAMPLES, DECIDED):
             return None
         if name not in members:
             known = [SAMPLES, DECIDED, *members]
-            raise ValueError(f"of must be one of {quoted(known)}, or {DECIDED} and a class, but got {quoted(self.of)}.")
+            raise InvalidValueError("limited_samples", "of", self.of, choices=known, decided=DECIDED)
         return members[name]
 
     def losses(self, concern: ConcernSpec) -> Tensor:
@@ -199,7 +199,7 @@ class Limit:
         pairs = torch.zeros(len(classes), len(classes), dtype=torch.float64)
         for true, other in self.errors:
             if true not in classes or other not in classes or true == other:
-                raise ValueError(f"errors must be pairs of different classes, but got {quoted((true, other))}.")
+                raise InvalidValueError("different_classes", "errors", [true, other])
             pairs[classes.index(true), classes.index(other)] = 1
         return pairs
 
@@ -298,7 +298,7 @@ class RuleReport(NamedTuple):
         for errors in by_class.values():
             values += errors
         if not all(isinstance(value, int | float) for value in values):
-            raise ValueError("values of the report must be numbers")
+            raise InvalidValueError("number", "values of the report")
         return report
 
 

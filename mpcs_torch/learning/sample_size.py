@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.inputs.confidence import check_confidence
 from mpcs_torch.learning.limited_rate import BETS, ENOUGH, LimitedRate
 from mpcs_torch.learning.rule_fit import calibration_units, total_units
@@ -115,8 +115,7 @@ def plan_limit(
     while chances[-(most // 4) :].min() < enough:
         most *= 2
         if most * sizes.mean() > MAX_SAMPLES:
-            rule = f"expected must be far enough below the limit to need at most {MAX_SAMPLES} counted samples"
-            raise ValueError(f"{rule}, but got {expected:g} for '{limit}'.")
+            raise InvalidValueError("far_below_limit", "expected", expected, maximum=MAX_SAMPLES, limit=str(limit))
         chances = _chances(rate, expected, most, sizes, shared)
     # The number of counted samples is random, so the search begins where it is sufficient on average.
     judging = ceil((1 + np.flatnonzero(chances < chance)[-1]) / share)
@@ -191,13 +190,12 @@ def _chance(chances: Array, judging: int, share: float) -> float:
 
 
 def _check(limit: Limit, expected: float, chance: float, share: float, sizes: Tensor, shared: float) -> None:
-    require(limit.confidence is not None, "limit must have a confidence", f"'{limit}'")
-    below = f"below the limit {limit.at_most:g} (with more errors, samples must be referred: use the rate of the rest)"
-    require(0 <= expected < limit.at_most, f"expected must be at least 0 and {below}", expected)
+    require(limit.confidence is not None, "has_confidence", "limit", str(limit))
+    require(0 <= expected < limit.at_most, "below_limit", "expected", expected, limit=limit.at_most)
     check_confidence(chance, "chance")
-    require(0 < share <= 1, "share must be above 0 and at most 1", share)
+    require(0 < share <= 1, "above_at_most", "share", share, minimum=0, maximum=1)
     is_of_all = limit.of == SAMPLES and limit.by is None
-    require(not is_of_all or share == 1, "share must be 1 for a limit of all samples", share)
+    require(not is_of_all or share == 1, "share_of_all", "share", share)
     are_sizes = len(sizes) > 0 and bool(((sizes >= 1) & (sizes == sizes.round())).all())
-    require(are_sizes, "cluster_size must be one or more whole numbers of at least 1", sizes.tolist())
-    require(0 <= shared <= 1, "shared must be from 0 to 1", shared)
+    require(are_sizes, "sizes", "cluster_size", sizes.tolist())
+    require(0 <= shared <= 1, "between", "shared", shared, minimum=0, maximum=1)

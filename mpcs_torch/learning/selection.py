@@ -6,7 +6,7 @@ from itertools import pairwise
 from math import comb, inf, isclose, isfinite, isnan, nan
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from mpcs_torch.errors import MpcsError, quoted, require
+from mpcs_torch.errors import InvalidValueError, MpcsError, require
 from mpcs_torch.functional.inputs.confidence import LEVEL
 from mpcs_torch.functional.inputs.evaluation_warnings import EvaluationWarning
 from mpcs_torch.functional.measure import Direction
@@ -66,25 +66,24 @@ class SelectionRule:
     def __post_init__(self) -> None:
         for argument in ("directions", "within", "at_most", "at_least"):
             values = getattr(self, argument)
-            require(isinstance(values, Mapping), f"{argument} must map names of metrics to values", quoted(values))
+            require(isinstance(values, Mapping), "mapping_of_metrics", argument, values)
         resolved = {name: _direction(name, given) for name, given in self.directions.items()}
         object.__setattr__(self, "directions", resolved)
         if self.by not in resolved:
-            raise ValueError(f"directions must say which way is better for {self.by!r}, but has {list(resolved)}.")
+            raise InvalidValueError("direction_of", "directions", list(resolved), name=self.by)
         without = ", ".join(name for name in self.within if name not in resolved)
         if without:
-            raise ValueError(f"within needs the direction of {without}, but directions has only {list(resolved)}.")
+            raise InvalidValueError("directions_of", "within", without=without, known=list(resolved))
         for kind in ("within", "at_most", "at_least"):
             limits = {name: number(f"{kind} of {name}", limit) for name, limit in getattr(self, kind).items()}
             object.__setattr__(self, kind, limits)
             if kind == "within":
                 invalid = {name: slack for name, slack in limits.items() if not slack >= 0}
-                require(not invalid, "within must contain distances >= 0", invalid)
+                require(not invalid, "distances", "within", invalid)
             else:
-                require(not any(isnan(limit) for limit in limits.values()), f"{kind} must not contain NaN", limits)
+                require(not any(isnan(limit) for limit in limits.values()), "no_nan", kind, limits)
         if self.ties not in ("first", "last", *resolved):
-            names = f"'first', 'last' or a metric in directions, {list(resolved)}"
-            raise ValueError(f"ties must be {names}, but got {quoted(self.ties)}.")
+            raise InvalidValueError("one_of", "ties", self.ties, choices=["first", "last", *resolved])
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -280,7 +279,7 @@ def number(name: str, value: Any) -> float:
             raise TypeError
         return float(value)
     except (TypeError, ValueError, OverflowError, RuntimeError):
-        raise ValueError(f"{name} must be a number, but got {quoted(value)}.") from None
+        raise InvalidValueError("number", name, value) from None
 
 
 def whole_number(name: str, value: Any) -> int:
@@ -291,7 +290,7 @@ def whole_number(name: str, value: Any) -> int:
     result = number(name, value)
     is_bool = isinstance(value, bool) or str(getattr(value, "dtype", "")).endswith("bool")
     is_exact = result.is_integer() and abs(result) <= MAX_WHOLE
-    require(is_exact and not is_bool, f"{name} must be a whole number", quoted(value))
+    require(is_exact and not is_bool, "whole", name, value)
     return int(result)
 
 
@@ -417,6 +416,5 @@ def _direction(name: str, given: "Direction | Metric | type[Metric]") -> Directi
     else:
         higher_is_better = getattr(given, "higher_is_better", None)
     if not isinstance(higher_is_better, bool):
-        rule = "must be 'min', 'max' or a Metric with higher_is_better"
-        raise ValueError(f"the direction of {name} {rule}, but got {given!r}.")
+        raise InvalidValueError("direction", f"the direction of {name}", given)
     return "max" if higher_is_better else "min"

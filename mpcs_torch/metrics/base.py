@@ -12,7 +12,7 @@ from torchmetrics import Metric
 from torchmetrics.utilities.distributed import gather_all_tensors
 from torchmetrics.utilities.exceptions import TorchMetricsUserError
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, Rule, require
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.faults import Fault, count_faults, raise_first, raise_for_counts
 from mpcs_torch.functional.measure import Measure, fingerprint
@@ -54,7 +54,7 @@ class SumMetric(Metric):
         self,
         arguments: Mapping[str, Any],
         *,
-        value_rules: Sequence[str],
+        value_rules: Sequence[Rule],
         state_settings: Sequence[str] | Mapping[str, Any],
     ) -> None:
         """Store the settings of a metric as attributes, and declare the states that all metrics have.
@@ -132,7 +132,7 @@ class SumMetric(Metric):
         """Raise a ValueError if `admit` counted invalid values, or if there was no batch."""
         raise_for_counts(self.faults, self.value_rules)
         if not self.batch_count:
-            raise ValueError(f"{type(self).__name__}.compute needs at least one batch: call update first.")
+            raise InvalidValueError("not_updated", f"{type(self).__name__}.compute")
 
     def _shallow_copy(self) -> Self:
         """Return a copy with the same tensors, but new lists; its ``__dict__`` can replace that of the metric."""
@@ -158,7 +158,7 @@ class SumMetric(Metric):
             if not is_compiling and (len(args) > 2 or "sample_weight" in kwargs):
                 _, *taken = signature(type(self).update).parameters
                 is_valid = "sample_weight" in taken or ("sample_weight" not in kwargs and len(args) <= len(taken))
-                require(is_valid, f"sample_weight must be left out: {type(self).__name__} takes none", "some")
+                require(is_valid, "takes_no_weights", "sample_weight", metric=type(self).__name__)
             copy = self if is_compiling else self._shallow_copy()
             with torch.no_grad():
                 type(self).update(copy, *args, **kwargs)
@@ -217,7 +217,7 @@ class SumMetric(Metric):
 
     def _check_settings(self, settings: object) -> None:
         if not isinstance(settings, Tensor) or not torch.equal(settings.to(self.settings), self.settings):
-            raise ValueError(f"the state must come from a {type(self).__name__} with the same settings, but does not.")
+            raise InvalidValueError("other_settings", "the state", type=type(self).__name__)
 
     @contextmanager
     def sync_context(self, *args: Any, should_unsync: bool = True, **kwargs: Any) -> Iterator[None]:

@@ -4,7 +4,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mpcs_torch.errors import InvalidValueError, did_you_mean, quoted
+from mpcs_torch.errors import InvalidValueError, did_you_mean
 from mpcs_torch.io.packaged import import_attribute
 from mpcs_torch.metrics.register import BY_NAME, OF_CLASS, PUBLISHED, TAKES, MetricEntry, Takes, identity_of
 
@@ -35,9 +35,9 @@ def find_entry(text: str) -> MetricEntry:
         suggestion = f"did you mean {RENAMED[text]}?"
     else:
         suggestion = did_you_mean(text, names)
-    known = "metrics have a name of `mpcs metrics`" if suggestion else f"metrics are {', '.join(names)}"
-    rule = f"{known}, or [name=]package.module:Class(setting=value)"
-    raise ValueError(f"{rule}, but got {quoted(text)}{f': {suggestion}' if suggestion else '.'}")
+    if suggestion:
+        raise InvalidValueError("unknown_metric", "metric", text, suggestion=suggestion)
+    raise InvalidValueError("metric_name", "metric", text, names=names)
 
 
 def entry_of_path(path: str) -> MetricEntry:
@@ -57,10 +57,10 @@ def entry_of_path(path: str) -> MetricEntry:
     class_path, _, arguments = path.removesuffix(")").partition("(")
     metric = import_attribute(class_path)
     if not (isinstance(metric, type) and issubclass(metric, Metric)):
-        raise ValueError(f"path must name a torchmetrics Metric class, but {quoted(path)} names {quoted(metric)}.")
+        raise InvalidValueError("metric_class", "path", path, found=metric)
     pairs = [pair.partition("=") for pair in arguments.split(",")] if arguments else []
     if bool(arguments) != path.endswith(")") or not all(setting.strip().isidentifier() for setting, _, _ in pairs):
-        raise InvalidValueError("settings must be written as Class(setting=value)", quoted(path))
+        raise InvalidValueError("metric_settings", "settings", path)
     settings = {setting.strip(): _parse_value(value.strip()) for setting, _, value in pairs}
     name = custom_name.strip() or metric.__name__
     return MetricEntry(name, metric, _takes_of(metric), settings, compared_as=name)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from torch import Tensor
 from torch.nn import Module
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional.concern.coverage import Coverage, SelectiveAccuracy
 from mpcs_torch.functional.concern.dangerous import DangerousErrors
 from mpcs_torch.functional.concern.expected_concern import ExpectedConcern, MeanSeverity, RowCost
@@ -218,8 +219,7 @@ class MetricEntry:
         """Return what a metric computed as a number."""
         number = computed[self.key] if self.key is not None else computed
         if not isinstance(number, Tensor | float | int) or (isinstance(number, Tensor) and number.numel() != 1):
-            actual = f"shape {tuple(number.shape)}" if isinstance(number, Tensor) else f"a {type(number).__name__}"
-            raise ValueError(f"metric {self.name} must compute a scalar to be recorded, but has {actual}.")
+            raise InvalidValueError("recorded_scalar", f"metric {self.name}", number)
         return int(number) if self.is_count else float(number)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import did_you_mean, quoted
+from mpcs_torch.errors import InvalidValueError, did_you_mean
 from mpcs_torch.functional import anytime_interval, clopper_pearson, e_benjamini_hochberg
 from mpcs_torch.functional.comparison.sequential import chernoff_interval, mean_product
 from mpcs_torch.functional.inputs.confidence import check_confidence
@@ -92,7 +92,7 @@ class Monitor(SumMetric):
     scales: Tensor
     """(K,), float64: the loss that a value of 1 stands for."""
 
-    def __init__(self, arguments: Mapping[str, Any], *, watched: Sequence[Mean], **rules: Sequence[str]) -> None:
+    def __init__(self, arguments: Mapping[str, Any], *, watched: Sequence[Mean], **rules: Any) -> None:
         """Initialize as `SumMetric`, with limits from the K means ``watched`` or from ``arguments["reference"]``."""
         confidence, reference = arguments["confidence"], arguments["reference"]
         check_confidence(confidence)
@@ -125,7 +125,7 @@ class Monitor(SumMetric):
         The probability that any bound is wrong is at most (1 - ``confidence``) / 2; the other half is left for alarms.
         """
         if not isinstance(reference, Monitor) or not torch.equal(reference.of_sums, self.of_sums):
-            raise ValueError(f"reference must be a {type(self).__name__} with the same arguments, but is not.")
+            raise InvalidValueError("same_arguments", "reference", type=type(self).__name__)
         reference.check_computable()
         loss, samples = reference.loss.cpu().double(), reference.samples.cpu().double()
         confidence = 1 - (1 - self.confidence) / (len(self.names) * self.sides)
@@ -228,8 +228,8 @@ class Monitor(SumMetric):
         """
         unknown = [name for name in names if name not in self.names]
         if unknown:
-            rule = did_you_mean(unknown[0], self.names) or f"the names are {', '.join(self.names)}"
-            raise ValueError(f"names must be those of the monitor, but {quoted(unknown[0])} is not: {rule}")
+            suggestion = did_you_mean(unknown[0], self.names)
+            raise InvalidValueError("monitored", "names", unknown[0], choices=self.names, suggestion=suggestion)
         is_named = torch.tensor([not names or name in names for name in self.names], device=self.raised.device)
         with self.gathered():
             is_cleared = is_named & self.alarms()

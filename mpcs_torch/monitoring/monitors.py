@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from mpcs_torch.concern import ConcernSpec
-from mpcs_torch.errors import quoted, require
+from mpcs_torch.errors import InvalidValueError, Rule, require
 from mpcs_torch.functional.comparison.sequential import ALTERNATIVES, log_products
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
 from mpcs_torch.functional.inputs.decisions import REFERRED, decision_range, decision_rule, flatten_decisions
@@ -17,8 +17,8 @@ from mpcs_torch.functional.inputs.labels import value_rules
 from mpcs_torch.learning.rule_limit import CLUSTER, Limit
 from mpcs_torch.monitoring.alarm import MARGIN, Batch, Mean, Monitor, Values, exact
 
-CHANCE_RULE = "chance must be from least_chance to 1"
-RISK_RULE = "risk must be from 0 to 1, or NaN where it is not known"
+CHANCE_RULE = Rule("chance", "chance")
+RISK_RULE = Rule("risk_or_unknown", "risk")
 IN_WORDS = {"any": "errors", "dangerous": "dangerous errors"}
 BLOCK = 100
 """The number of samples after which a `ChangeMonitor` starts again, counted for each rate."""
@@ -96,8 +96,8 @@ class RiskMonitor(Monitor):
         validate_args: bool = True,
         **kwargs: Any,
     ) -> None:
-        require(0 < least_chance <= 1, "least_chance must be above 0 and at most 1", least_chance)
-        require(1 <= cluster_size < float("inf"), "cluster_size must be at least 1", cluster_size)
+        require(0 < least_chance <= 1, "above_at_most", "least_chance", least_chance, minimum=0, maximum=1)
+        require(1 <= cluster_size < float("inf"), "finite_at_least", "cluster_size", cluster_size, minimum=1)
         limited = _checked_limits([limits] if isinstance(limits, Limit) else list(limits))
         means = [_group_means(limit, concern, groups or {}) for limit in limited]
         watched = [mean for of_limit in means for mean in of_limit]
@@ -163,13 +163,13 @@ class RiskMonitor(Monitor):
         return Values(exact(loss), exact(weight), codes), find_faults
 
     def _codes(self, column: str, groups: RowGroups, number: int) -> Tensor:
-        require(column in groups, f"groups must have the column {column!r}", quoted(list(groups)))
+        require(column in groups, "has_column", "groups", list(groups), column=column)
         given, places = groups[column], self.places[column]
         if isinstance(given, Tensor):
             return given
         names = row_names(column, given, number)
         new = next((name for name in names if name not in places), None)
-        require(new is None, f"{column} must be one of {quoted(list(places))}", quoted(new))
+        require(new is None, "one_of", column, new, choices=list(places))
         return torch.tensor([places[name] for name in names], dtype=torch.int64)
 
 
@@ -208,7 +208,7 @@ class ChangeMonitor(RiskMonitor):
     def __init__(
         self, concern: ConcernSpec, limits: Limit | Sequence[Limit], *, run_length: float = 1_000_000, **kwargs: Any
     ) -> None:
-        require(run_length >= BLOCK, f"run_length must be at least {BLOCK}", run_length)
+        require(run_length >= BLOCK, "at_least", "run_length", run_length, minimum=BLOCK)
         super().__init__(concern, limits, **kwargs)
         self.set_threshold(run_length / BLOCK + 1)
         rates = len(self.names)
@@ -275,7 +275,7 @@ class ChangeMonitor(RiskMonitor):
 
     def merge_state(self, incoming_state: object) -> None:  # noqa: ARG002  # nothing can be merged
         """Raise a ValueError: states cannot be merged, because the order of samples matters."""
-        raise ValueError("a ChangeMonitor cannot be merged, because the order of samples matters: use a RiskMonitor.")
+        raise InvalidValueError("never_merged", "a ChangeMonitor")
 
     def _sync_dist(self, *args: Any, **kwargs: Any) -> None:  # noqa: ARG002
         self.merge_state(None)
@@ -325,7 +325,7 @@ class DriftMonitor(Monitor):
         super().__init__(
             locals(),
             watched=[Mean(name, is_counted=place <= decisions) for place, name in enumerate(rates)],
-            value_rules=[f"preds must be decisions {decision_range(decisions, 1)}", RISK_RULE],
+            value_rules=[Rule("decisions", "preds", {"decisions": decision_range(decisions, 1)}), RISK_RULE],
             state_settings=("rates",),
         )
 
@@ -352,23 +352,22 @@ class DriftMonitor(Monitor):
 
 def _checked_limits(limits: list[Limit]) -> list[Limit]:
     are_limits = limits and all(isinstance(limit, Limit) for limit in limits)
-    require(are_limits, "limits must be one or more Limits of errors or costs", quoted(limits))
+    require(are_limits, "some_limits", "limits", limits)
     by_cluster = next((str(limit) for limit in limits if limit.per == CLUSTER), None)
-    rule = "limits must be per sample: where that of the rule is per cluster, give another one (`--limit`)"
-    require(by_cluster is None, rule, by_cluster)
+    require(by_cluster is None, "per_sample", "limits", by_cluster)
     return limits
 
 
 def _group_means(limit: Limit, concern: ConcernSpec, groups: Mapping[str, Sequence[str]]) -> list[Mean]:
     """Return the mean that ``limit`` bounds; if ``limit.by`` is a column, return one mean for each of its groups."""
     names = [] if limit.by is None else groups.get(limit.by, ())
-    require(limit.by is None or names, f"groups must name those of the column {limit.by!r}", quoted(dict(groups)))
+    require(limit.by is None or names, "groups_of_column", "groups", dict(groups), column=limit.by)
     losses = limit.losses(concern)
     scale = losses.max().item() if limit.errors == "cost" else 1.0
     smallest = losses[losses > 0].min().item() if (losses > 0).any() else scale
-    rule = f"costs must be 0 or at least a millionth of the highest, {scale:g}"  # values are multiples of `STEP`
-    require(smallest >= 1e-6 * scale, rule, f"{smallest:g}")
-    require(limit.at_most < scale, f"limits must be below the highest cost, {scale:g}", f"{limit.at_most:g}")
+    # Values are multiples of `STEP`.
+    require(smallest >= 1e-6 * scale, "comparable_costs", "costs", smallest, highest=scale)
+    require(limit.at_most < scale, "below_highest_cost", "limits", limit.at_most, highest=scale)
     errors = str(limit).split(" <= ")[0]
     title = f"{IN_WORDS.get(errors, errors)} of {limit.of}"
     mean = Mean(title, limit.at_most / scale, scale, is_counted=limit.errors != "cost")

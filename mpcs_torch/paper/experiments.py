@@ -177,7 +177,7 @@ def pick(records: Sequence[Record], column: str) -> int:
     """Return the number of the first epoch with the best value of the metric ``column``; NaN is ignored."""
     rule = SelectionRule(column, {column: METRICS[column].direction or "min"})
     ranking = rule.ranking([Epoch(int(record["epoch"]), record) for record in records])
-    require(ranking, f"column {column} must have a number in some epoch", f"NaN in all {len(records)}")
+    require(ranking, "some_number", f"column {column}", epochs=len(records))
     return ranking[0].number
 
 

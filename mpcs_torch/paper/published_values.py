@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.io.packaged import packaged_folder
 from mpcs_torch.tables import Table
 
@@ -68,7 +69,7 @@ def compare(records: Sequence[Record], published: Sequence[Record]) -> Agreement
         for column, value in theirs.items():
             name = "mpcs_count" if column == "mpcs" else column
             if name not in ours:
-                raise ValueError(f"columns of published records must be among {', '.join(ours)}, but got {column}.")
+                raise InvalidValueError("one_of", "columns of published records", column, choices=list(ours))
             mine, printed = _four_decimals(ours[name]), _four_decimals(value)
             if mine != printed:
                 unequal.append(f"{column} {mine} for {printed}")

@@ -11,6 +11,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Polygon, Rectangle
 from torch import Tensor
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.plots import canvas as style
 from mpcs_torch.plots.canvas import MAX_BESIDE, Place, axes_size, canvas, legend_below, literal, shown_number
 
@@ -58,10 +59,8 @@ def confusion_matrix(
     size = len(class_names)
     shape = size, len(columns) or size
     if confusion.shape != shape or (released is not None and released.shape != shape):
-        shapes = f"{tuple(confusion.shape)} and {None if released is None else tuple(released.shape)}"
-        raise ValueError(
-            f"confusion and released must have a row and a column for each of {size} names, but have shapes {shapes}."
-        )
+        shapes = [None if matrix is None else tuple(matrix.shape) for matrix in (confusion, released)]
+        raise InvalidValueError("row_and_column_each", "confusion and released", shapes, number=size)
     names, decided = ([literal(name, MAX_BESIDE) for name in each] for each in (class_names, columns or class_names))
     digits = 1 if size > MAX_NUMBERED else max(len(shown_number(c)) for row in confusion.tolist() for c in row)
     cell = max(0.36, min(0.8, 3.0 / shape[1]), LETTER * digits + 0.12)

@@ -6,6 +6,7 @@ from typing import Any
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.probability.probability_accuracy import MeasuredProbabilities, calibration_slope
 from mpcs_torch.functional.probability.scores import ProbabilityMeans
 from mpcs_torch.plots import canvas as style
@@ -45,14 +46,13 @@ def risk_coverage_figure(
         >>> [text.get_text() for text in figure.legends[0].get_texts()]
         ['largest probability']
     """
-    if not curves:
-        raise ValueError("curves must hold at least one curve, but is empty.")
+    require(curves, "not_empty", "curves")
     ylabel = f"{counted} per decided sample, %"
     figure, axes = canvas(3.6, title, on=on, xlabel="coverage: decided samples, %", ylabel=ylabel)
     for name, (coverage, risk), colour in coloured(curves):
-        if coverage.shape != risk.shape or coverage.ndim != 1 or not len(coverage):
-            shapes = f"{tuple(coverage.shape)} and {tuple(risk.shape)}"
-            raise ValueError(f"curves must hold coverage and risk of one shape (N,), but {name!r} has {shapes}.")
+        is_curve = coverage.shape == risk.shape and coverage.ndim == 1 and len(coverage)
+        shapes = [tuple(coverage.shape), tuple(risk.shape)]
+        require(is_curve, "curve_shapes", "curves", shapes, name=name)
         x, y = ([100 * value for value in values] for values in thinned(coverage, risk))
         axes.plot(x, y, color=colour, linewidth=1.5, label=literal(name))
     axes.set(xlim=(_first_shown(curves.values()), 101), ylim=(0, None))

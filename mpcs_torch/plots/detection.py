@@ -10,6 +10,7 @@ from matplotlib.patches import Rectangle
 from scipy.special import ndtr, ndtri
 from torch import Tensor
 
+from mpcs_torch.errors import require
 from mpcs_torch.functional.comparison.confidence_intervals import clopper_pearson
 from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint, as_points, min_cost_from_counts
 from mpcs_torch.functional.detection.equal_error_rate import equal_error_from_counts, error_crossing
@@ -72,8 +73,7 @@ def det_curves(
     References:
         Martin et al.: The DET curve in assessment of detection task performance, Eurospeech 1997.
     """
-    if not systems:
-        raise ValueError("systems must hold at least one curve, but is empty.")
+    require(systems, "not_empty", "systems")
     if confidence is not None:
         check_confidence(confidence)
     marked = as_points(points)
@@ -168,8 +168,7 @@ def bayes_error_curves(systems: Mapping[str, ErrorRates | None], title: str, *, 
     errors = {
         name: bayes_errors_from_counts(rates.counts(), LOG_ODDS) for name, rates in systems.items() if rates is not None
     }
-    if not errors:
-        raise ValueError("systems must hold at least one curve, but holds none.")
+    require(errors, "not_empty", "systems")
     figure, axes = canvas(
         3.3, title, on=on, xlabel="log odds of a target, ln(p / (1 - p))", ylabel="normalised Bayes error"
     )
@@ -199,8 +198,7 @@ def roc_curves(systems: Mapping[str, ErrorRates], title: str, *, area: float | N
     References:
         Provost, Fawcett: Robust classification for imprecise environments, Machine Learning 42, 2001.
     """
-    if not systems:
-        raise ValueError("systems must hold at least one curve, but is empty.")
+    require(systems, "not_empty", "systems")
     figure, axes = canvas(4.4, title, on=on, xlabel="false-alarm rate", ylabel="hit rate", aspect="equal")
     axes.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01))
     axes.plot([0, 1], [0, 1], color=style.LIGHT_GREY, linewidth=0.8)

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_avg_fn
 
-from mpcs_torch.errors import quoted, require
+from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.mpcs import pattern_settings
 from mpcs_torch.functional.quality.scores import confusion_matrix
 from mpcs_torch.learning import MarginRamp, SoftmaxMarginLoss
@@ -215,13 +215,13 @@ class TrainingRun:
             self.ramp.step()
         followed = self.config.training.loss_scale
         if followed is not None and isfinite(values[followed]):  # do not update the scale of a diverged run
-            require(values[followed] >= 0, f"training.loss_scale, {followed}, must be >= 0", values[followed])
+            require(values[followed] >= 0, "at_least", f"training.loss_scale, {followed},", values[followed], minimum=0)
             self.loss_scale = values[followed]
         epoch = MeasuredEpoch(self.epochs, values, measurement.confusion)
         reasons = [hook(epoch, self) for hook in hooks]
         for reason in reasons:
             is_reason = reason is None or (isinstance(reason, str) and reason != "")
-            require(is_reason, "a hook must return None, or a text that says why the run stops", quoted(reason))
+            require(is_reason, "reason_to_stop", "a hook", reason)
         first_reason = next((reason for reason in reasons if reason is not None), None)
         self.stopped = self.world.from_first(lambda: first_reason)
 

@@ -72,7 +72,7 @@ def two_convolutions(side: int, num_classes: int) -> list[nn.Module]:
 
 
 def _check_shape(shape: Sequence[int], needed: tuple[int, ...]) -> None:
-    require(tuple(shape) == needed, f"inputs must have the shape {needed}", tuple(shape))
+    require(tuple(shape) == needed, "shape", "inputs", tuple(shape), shape=needed)
 
 
 class _LastStep(nn.Module):
@@ -104,7 +104,7 @@ def lstm(
 
 
 def _features(input_shape: Sequence[int]) -> int:
-    require(len(input_shape) == 2, "inputs must have the shape (steps, features)", tuple(input_shape))
+    require(len(input_shape) == 2, "shape", "inputs", tuple(input_shape), shape="(steps, features)")
     return input_shape[1]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from mpcs_torch.errors import MpcsError, shown
+from mpcs_torch.errors import ExitStatus, MpcsError, shown
 from mpcs_torch.io.atomic_files import flush_paths, replace_text, replace_whole
 from mpcs_torch.io.untrusted_files import load_tensors, read_text
 from mpcs_torch.trainer.config.load import changed_keys, dump_config
@@ -26,7 +26,7 @@ FILE = "resume.pt"
 class StoppedError(MpcsError, RuntimeError):
     """An error that ends a run because of a signal (Ctrl-C or SIGTERM). The state of the run was saved before."""
 
-    exit_status = 128 + signal.SIGTERM
+    exit_status: int = ExitStatus.TERMINATED
 
 
 class RunKeeper:

@@ -5,6 +5,7 @@ from pathlib import Path
 import torch
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.report.demo import write_demo_report
 from mpcs_torch.report.demonstration import WAYS, Demonstration, SeedResult
 from tests.cli.selector_folders import train
@@ -40,7 +41,9 @@ def make_reports(folder: Path) -> dict[str, Path]:
     rule = folder / "rule.pt"
     assert run("decide", "fit", models[1], "--concern", concern, "--out", rule) == 0
     settings = ("--state", folder / "state.json", "--limit", "dangerous <= 0.05 by city")
-    assert run("monitor", rule, _log(folder / "log.csv", 0.3), *settings, "--html", pages["monitor"]) == 1
+    assert (
+        run("monitor", rule, _log(folder / "log.csv", 0.3), *settings, "--html", pages["monitor"]) == ExitStatus.ALARM
+    )
     return pages
 
 

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from mpcs_torch.calibration import CalibrationWarning, LogisticCalibration, LogisticFusion
 from mpcs_torch.functional import clopper_pearson, equal_error_rate
 from tests.calibration.data import scores_of_systems, trials
+from tests.refused import Refused
 
 
 @pytest.mark.parametrize("p_target", [0.5, 0.01, 0.9])
@@ -75,15 +76,15 @@ def test_a_weight_below_0_is_told() -> None:
 
 def test_systems_that_separate_the_trials_together_are_refused() -> None:
     scores = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 2.0], [2.0, 1.0]])
-    with pytest.raises(ValueError, match="no finite optimum: the scores may separate targets from non-targets"):
+    with Refused("no_optimum", "preds"):
         LogisticFusion(2).fit(scores, torch.tensor([0, 0, 1, 1]))
 
 
 @pytest.mark.parametrize("shape", [(4,), (4, 3), (2, 2, 2)])
 def test_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r"preds must have shape \(N, 2\), but got \("):
+    with Refused("shape", "preds", shape="(N, 2)"):
         LogisticFusion(2).fit(torch.zeros(shape), torch.tensor([0, 1, 0, 1]))
-    with pytest.raises(ValueError, match=r"preds must have shape \(N, 2\), but got \("):
+    with Refused("shape", "preds", shape="(N, 2)"):
         LogisticFusion(2)(torch.zeros(shape))
 
 
@@ -93,7 +94,7 @@ def test_a_fusion_that_is_not_fitted_gives_the_mean_of_the_systems() -> None:
 
 
 def test_settings_are_checked() -> None:
-    with pytest.raises(ValueError, match="num_systems must be at least 1, but got 0"):
+    with Refused("at_least", "num_systems", 0, minimum=1):
         LogisticFusion(0)
-    with pytest.raises(ValueError, match="p_target must be"):
+    with Refused("open_between", "p_target"):
         LogisticFusion(2, 1.0)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.cli.app import run_app
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.metrics.register import ENTRIES, OF_CLASS
 from mpcs_torch.trainer.result import read_records
 from tests.cli.printed import printed_tables
@@ -193,7 +194,7 @@ def test_a_diverged_run_says_so_and_fails(
     selector: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options = ("training.learning_rate=1e30", "epochs={count: 6}", "--out", tmp_path)
-    assert run("train", IRIS, *options, *selector) == 3
+    assert run("train", IRIS, *options, *selector) == ExitStatus.DIVERGED
     error = capsys.readouterr().err
     assert "mpcs: exp01 has diverged: the model of epoch 6 gives NaN or infinite logits." in error
     assert json.loads((tmp_path / "exp01" / "result.json").read_text())["diverged"] is True
@@ -231,5 +232,5 @@ def test_demo_compares_the_recommended_recipe_with_a_plain_run(
 def test_without_the_cli_extra_the_command_says_what_to_install() -> None:
     code = "import sys; sys.modules['typer'] = None; from mpcs_torch.cli import main; main()"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 1
+    assert result.returncode == ExitStatus.REFUSED
     assert "pip install 'mpcs_torch[cli]'" in result.stderr

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from mpcs_torch.concern import load_concern
+from mpcs_torch.errors import Rule
 from tests.cli.test_cli import one_line, run
 
 
@@ -17,7 +18,7 @@ def suggest(given: str | Path, source: str, out: Path, *options: str | int) -> i
     [
         ("tree", ("--under", 2), "only for --from order, but got tree"),
         ("order", ("--dangerous", 5), "dangerous must be above 0 and at most 1, the largest weight, but got 5.0."),
-        ("order", ("--under", -1), "under must be a finite number >= 0, but got -1.0."),
+        ("order", ("--under", -1), f"under {Rule('finite_at_least', fields={'minimum': 0})}, but got -1"),
     ],
 )
 def test_options_that_cannot_be_met_are_refused(

@@ -9,6 +9,7 @@ import torch
 
 from mpcs_torch import ConcernSpec, load_concern
 from mpcs_torch.concern import save_concern
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import DecisionRule, Limit, plan_limit
@@ -373,7 +374,7 @@ def test_a_limit_per_cluster_of_a_group_of_classes_counts_clusters(
 def test_wrong_plans_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     limit = ("decide", "plan", "--limit", "any <= 1 %")
     assert run(*limit, "--expected", "0.02") == 2
-    assert "below the limit 0.01 (with more errors, samples must be referred" in one_line(capsys.readouterr().err)
+    assert str(Rule("below_limit", fields={"limit": 0.01})) in one_line(capsys.readouterr().err)
     assert run(*limit, "--expected", "0.001", "--cluster-size", "a") == 2
     assert "--cluster-size: must be numbers with commas between" in one_line(capsys.readouterr().err)
 
@@ -490,7 +491,8 @@ def test_costs_that_tell_the_label_are_refused(
         ("apply", rule, new, "--out", out),
     ):
         assert run("decide", *verb, "--cost-columns", "a,b,c,d", "--costs-if-wrong") == 2
-        assert "new.csv: costs must be known before the true class is" in one_line(capsys.readouterr().err)
+        message = f"new.csv: costs {Rule('known_before_class', fields={'label': 0})}"
+        assert message in one_line(capsys.readouterr().err)
     assert not out.exists()
 
 

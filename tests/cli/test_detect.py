@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mpcs_torch.errors import Rule
 from tests.cli.test_cli import one_line, run
 from tests.metrics.detection.cases import detections
 from tests.report.page import Page
@@ -49,7 +50,7 @@ def test_a_warning_of_reversed_scores_is_printed_once(tmp_path: Path, capsys: py
     ("options", "message"),
     [
         (("--point", "0.5,1"), "0.5,1: it must be P_TARGET or P_TARGET,C_MISS,C_FA."),
-        (("--point", "2"), "2: p_target must be between 0 and 1, but got 2.0."),
+        (("--point", "2"), f"2: p_target {Rule('open_between', fields={'minimum': 0, 'maximum': 1})}, but got 2"),
         (("--point", "x"), "x: could not convert"),
     ],
 )

@@ -1,6 +1,7 @@
 """Errors of the user are one message; a bug says how to see its traceback."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,10 +12,11 @@ from pathlib import Path
 import pytest
 import torch
 
+import mpcs_torch
 from mpcs_torch.cli.failures import reported_errors
 from mpcs_torch.concern import ConcernError
 from mpcs_torch.concern.checks import Problem
-from mpcs_torch.errors import DataError, MpcsError
+from mpcs_torch.errors import DataError, ExitStatus, MpcsError
 from mpcs_torch.evaluation.files.reading import PredictionsError
 from mpcs_torch.io.yaml_files import YamlError
 from mpcs_torch.learning.checkpoint_files import ManifestError
@@ -106,10 +108,10 @@ def test_any_other_error_is_one_line_that_says_how_to_see_more(
     error: Exception, demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     demo_raises(error)
-    assert run("demo") == 1
+    assert run("demo") == ExitStatus.FAULT
     message = f"mpcs: unexpected {type(error).__name__}: k is odd; this is a bug: `mpcs --debug ...` shows where\n"
     assert capsys.readouterr().err == message
-    assert run("--debug", "demo") == 1
+    assert run("--debug", "demo") == ExitStatus.FAULT
     assert capsys.readouterr().err.startswith("Traceback")
 
 
@@ -117,7 +119,7 @@ def test_an_interrupt_is_one_line(
     demo_raises: Callable[[BaseException], None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     demo_raises(KeyboardInterrupt())
-    assert run("demo") == 130
+    assert run("demo") == ExitStatus.INTERRUPTED
     assert capsys.readouterr().err == "mpcs: interrupted\n"
 
 
@@ -153,3 +155,13 @@ def test_a_missing_package_is_named_with_its_extra(capsys: pytest.CaptureFixture
         raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn.datasets")
     assert exit_.value.code == 2
     assert capsys.readouterr().err == "mpcs: this command needs sklearn: pip install 'mpcs_torch[train]'\n"
+
+
+def test_each_exit_status_has_a_name_and_is_documented() -> None:
+    page = Path(__file__).parents[2] / "docs" / "reference" / "command-line.md"
+    listed = re.findall(r"^- (\d+): ", page.read_text(), re.MULTILINE)
+    assert list(map(int, listed)) == list(ExitStatus)
+    plain = re.compile(r"(exit_status = |Exit\(|sys\.exit\()\d+\)?$", re.MULTILINE)
+    assert [
+        path.name for path in Path(mpcs_torch.__file__).parent.rglob("*.py") if plain.search(path.read_text())
+    ] == []

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.trainer.loop import MeasuredEpoch
 from tests.cli.test_cli import IRIS, run
 
@@ -51,7 +52,7 @@ def test_a_run_that_is_interrupted_outside_its_steps_goes_on_too(
 
     with monkeypatch.context() as patched:
         patched.setattr("mpcs_torch.trainer.folder.measure_result", interrupt)
-        assert run("train", IRIS, "epochs.count=2", "--out", tmp_path) == 130
+        assert run("train", IRIS, "epochs.count=2", "--out", tmp_path) == ExitStatus.INTERRUPTED
     told = capsys.readouterr().err
     assert f"`mpcs train --resume {tmp_path / 'exp01'}` resumes from the last saved state\n" in told
     assert told.endswith("mpcs: interrupted\n")

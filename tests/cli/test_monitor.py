@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from mpcs_torch import ConcernSpec
+from mpcs_torch.errors import ExitStatus, Rule
 from mpcs_torch.learning import DecisionRule, Limit
 from tests.cli.printed import printed_tables
 from tests.cli.test_cli import one_line, run
@@ -55,13 +56,13 @@ def test_a_log_that_grows_is_read_on_until_there_is_an_alarm(
     assert "There is no alarm in 300 rows" in told.out
     with log.open("a") as file:
         file.writelines(",".join(row) + "\n" for row in rows(600, rate=0.5, seed=1))
-    assert run("monitor", rule, log, "--state", state, *outputs) == 1
+    assert run("monitor", rule, log, "--state", state, *outputs) == ExitStatus.ALARM
     told = capsys.readouterr()
     assert "600 new rows" in told.out
     assert re.search(
         r"Alarm: 'errors of samples' is above its limit, known from row 3\d\d of .*log.csv \(day \d+\) on", told.err
     )
-    assert run("monitor", rule, log, "--state", state, "--json") == 1, "an alarm stays"
+    assert run("monitor", rule, log, "--state", state, "--json") == ExitStatus.ALARM, "an alarm stays"
     plain = json.loads(capsys.readouterr().out)
     assert plain["rows"] == 900
     assert plain["read"] == [read]
@@ -80,12 +81,12 @@ def test_an_alarm_stays_until_it_is_acknowledged(
     limits = ("--limit", "any <= 5 %", "--limit", "any <= 5 % of bad")
     assert run("monitor", rule, log, "--state", state, *limits, "--acknowledge", "all") == 2
     assert "has no alarms yet, because it does not exist" in one_line(capsys.readouterr().err)
-    assert run("monitor", rule, log, "--state", state, *limits) == 1
+    assert run("monitor", rule, log, "--state", state, *limits) == ExitStatus.ALARM
     write(log, [*bad, *rows(4000, rate=0.0, seed=1)])
-    assert run("monitor", rule, log, "--state", state) == 1
+    assert run("monitor", rule, log, "--state", state) == ExitStatus.ALARM
     assert run("monitor", rule, log, "--state", state, "--acknowledge", "errors of worse") == 2
-    assert "'errors of worse' is not: did you mean errors of " in one_line(capsys.readouterr().err)
-    assert run("monitor", rule, log, "--state", state, "--acknowledge", "errors of bad") == 1
+    assert "'errors of worse': did you mean errors of " in one_line(capsys.readouterr().err)
+    assert run("monitor", rule, log, "--state", state, "--acknowledge", "errors of bad") == ExitStatus.ALARM
     told = capsys.readouterr().out
     assert "acknowledged: Alarm: 'errors of bad' is above its limit, known from row " in told
     [risk] = printed_tables(told)
@@ -124,7 +125,10 @@ def test_settings_are_those_of_the_first_run(rule: Path, tmp_path: Path, capsys:
         (("--limit", "any <= 0.1", "--confidence", "1"), "confidence must be above 0 and below 1"),
         (("--limit", "any <= 0.1", "--confidence", "0"), "confidence must be above 0 and below 1"),
         (("--limit", "any <= 0.1", "--least-chance", "0"), "least_chance must be above 0 and at most 1"),
-        (("--limit", "any <= 0.1", "--cluster-size", "0"), "cluster_size must be at least 1"),
+        (
+            ("--limit", "any <= 0.1", "--cluster-size", "0"),
+            f"cluster_size {Rule('finite_at_least', fields={'minimum': 1})}",
+        ),
         (("--limit", "any <= 0.1", "--run-length", "3"), "run_length must be at least 100"),
         (("--limit", "any <= 0.1", "--html", "OUT/state.json"), "is written by another option, too"),
         (("--limit", "any <= 0.1", "--html", "OUT/log.csv", "--overwrite"), "is a file to read: choose another"),
@@ -188,12 +192,12 @@ def test_labels_of_one_decision_alone_are_a_caution(
     content = [[*row[:4], row[4] if row[2] == "bad" else ""] for row in rows(3000, rate=0.1)]
     log, page = write(tmp_path / "log.csv", content), tmp_path / "page.html"
     given = ("--state", tmp_path / "state.json", "--limit", "any <= 20 % of bad", "--html", page)
-    assert run("monitor", rule, log, *given) == 3
+    assert run("monitor", rule, log, *given) == ExitStatus.NO_PROMISE
     first = capsys.readouterr().out.splitlines()[1]
     assert first.startswith("CAUTION: labels stand for 0 of ")
     assert "rates of rows with a label are not those of all rows" in first
     assert first.endswith("shows nothing with such labels.")
     assert first in Page(page).text
-    assert run("monitor", rule, log, "--state", tmp_path / "state.json", "--json") == 3
+    assert run("monitor", rule, log, "--state", tmp_path / "state.json", "--json") == ExitStatus.NO_PROMISE
     plain = json.loads(capsys.readouterr().out)
     assert plain["cautions"][0] in first

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from mpcs_torch.errors import Rule
 from tests.cli.test_cli import one_line, run
 from tests.report.page import Page
 
@@ -116,7 +117,7 @@ def test_errors_that_cost_nothing_leave_mpcs_out(tmp_path: Path, capsys: pytest.
     assert values["expected_concern"] is None  # 0 / 0: to call everybody ill costs nothing either
     asked = ("score", tmp_path / "preds.csv", "--concern", tmp_path / "concern.yaml", "--metrics", "mpcs")
     assert run(*asked) == 2
-    assert "concern must hold finite weights > 0 off its diagonal" in one_line(capsys.readouterr().err)
+    assert f"concern {Rule('weights_off_diagonal')}" in one_line(capsys.readouterr().err)
 
 
 def test_a_concession_replaces_t(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

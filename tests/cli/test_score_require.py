@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from mpcs_torch.errors import ExitStatus
 from tests.cli.test_cli import one_line, run
 from tests.cli.test_score_models import CONCERN, write
 
@@ -33,7 +34,7 @@ def test_a_failure_exits_with_status_3_and_says_which(
     files: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "r.html"
-    assert score(files[:1], "--require", HELD, "--require", FAILED, "--json", "--html", page) == 3
+    assert score(files[:1], "--require", HELD, "--require", FAILED, "--json", "--html", page) == ExitStatus.NOT_MET
     out, err = capsys.readouterr()
     rows = json.loads(out)["requirements"]
     assert [(row["requirement"], row["holds"]) for row in rows] == [

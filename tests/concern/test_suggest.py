@@ -1,6 +1,5 @@
 """Drafts of concern specs from trees, costs and orders."""
 
-import re
 from itertools import product
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from mpcs_torch.concern import (
     tree_from_pairs,
 )
 from mpcs_torch.concern.suggest import spec_from_costs, spec_from_order
+from tests.refused import Refused
 
 TREE = {"animal": {"pet": ["cat", "dog"], "farm": ["cow"]}, "vehicle": ["car", "bus"]}
 
@@ -42,16 +42,14 @@ def test_classes_named_like_places_keep_their_distances_and_their_order() -> Non
     assert released_names(spec_from_tree(tree)) == {("4", "9"), ("9", "4"), ("1", "7"), ("7", "1")}
     spec = spec_from_tree(tree, classes=["0", "1", "4", "7", "9"])
     assert spec.releases == ((2, 4), (4, 2), (1, 3), (3, 1))
-    with pytest.raises(ValueError, match="classes must be the leaves of the tree"):
+    with Refused("leaves", "classes"):
         spec_from_tree(tree, classes=["0", "1"])
 
 
 def test_a_broken_tree_is_refused() -> None:
-    with pytest.raises(ValueError, match=re.escape("tree must contain each class once, but cat appears twice.")):
+    with Refused("class_once", "tree"):
         spec_from_tree({"a": ["cat"], "b": ["cat", "dog"]})
-    with pytest.raises(
-        ValueError, match=re.escape("tree must contain only mappings, lists and class names, but has 3 at a.")
-    ):
+    with Refused("tree", "tree", 3, place="a"):
         spec_from_tree({"a": 3})
 
 
@@ -97,12 +95,12 @@ def test_pairs_give_the_same_tree() -> None:
     assert spec_from_heights(tree) == spec_from_heights(TREE)
     assert tree_from_pairs(PAIRS[::-1]).keys() == tree.keys()
     assert spec_from_tree(tree) == spec_from_tree(TREE)
-    with pytest.raises(ValueError, match="pairs must name each child once, but got \\['cat'\\]"):
+    with Refused("child_once", "pairs", ["cat"]):
         tree_from_pairs([*PAIRS, ("vehicle", "cat")])
-    with pytest.raises(ValueError, match="without circles, but got \\['c', 'd'\\]"):
+    with Refused("no_circle", "pairs", ["c", "d"]):
         tree_from_pairs([("root", "a"), ("c", "d"), ("d", "c")])
     for pairs in ([("a", "b"), ("c", "d")], [("a", "b"), ("b", "a")]):
-        with pytest.raises(ValueError, match="pairs must have one parent that is no child, the root, but got"):
+        with Refused("one_root", "pairs"):
             tree_from_pairs(pairs)
 
 
@@ -127,16 +125,16 @@ def test_an_order_weighs_each_step_by_its_direction(size: int, under: float, ove
 
 
 @pytest.mark.parametrize(
-    ("costs", "message"),
+    ("costs", "refusal"),
     [
-        ({"under": -1.0}, "under must be a finite number >= 0, but got -1.0."),
-        ({"over": float("nan")}, "over must be a finite number >= 0, but got nan."),
-        ({"over": float("inf")}, "over must be a finite number >= 0, but got inf."),
-        ({"under": 0.0, "over": 0.0}, "under or over must be above 0, but both are 0."),
+        ({"under": -1.0}, Refused("finite_at_least", "under", -1.0, minimum=0)),
+        ({"over": float("nan")}, Refused("finite_at_least", "over", float("nan"), minimum=0)),
+        ({"over": float("inf")}, Refused("finite_at_least", "over", float("inf"), minimum=0)),
+        ({"under": 0.0, "over": 0.0}, Refused("one_above_0", "under or over")),
     ],
 )
-def test_a_broken_cost_of_a_step_is_refused(costs: dict[str, float], message: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+def test_a_broken_cost_of_a_step_is_refused(costs: dict[str, float], refusal: Refused) -> None:
+    with refusal:
         spec_from_order(["a", "b"], **costs)
 
 

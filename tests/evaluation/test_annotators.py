@@ -15,9 +15,11 @@ from torchmetrics.classification import MulticlassAUROC, MulticlassF1Score, Mult
 from torchmetrics.regression import MeanSquaredError
 
 from mpcs_torch import ConcernRange, ConcernSpec, Evaluation, evaluate
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation import model_sums
 from tests.cli.test_cli import run
 from tests.evaluation.means import MEANS
+from tests.refused import Refused
 
 NAMES = ["well", "unclear", "ill"]
 CONCERN, DEARER = (
@@ -149,28 +151,28 @@ def test_shares_that_are_rounded_to_two_decimals_are_divided_by_their_sum() -> N
 
 
 @pytest.mark.parametrize(
-    ("target", "arguments", "message"),
+    ("target", "arguments", "refusal"),
     [
-        (0.9 * SHARES, {}, r"target must hold shares of annotators that sum to 1, .* sample 0 has \[0.\d+, "),
-        (0.0 * SHARES, {}, "target must hold shares of annotators"),
-        (0.9 * SHARES, {"concern": None, "metrics": ["brier_score"]}, "target must hold shares of annotators"),
-        (2 * SHARES, {}, "target must hold degrees of truth from 0 to 1"),
-        (SHARES, {"preds": A.log()}, r"preds must be probabilities .*take logits.softmax\(1\)"),
+        (0.9 * SHARES, {}, Refused("shares_of_annotators", "target", [0.3, 0.0, 0.6], sample=0)),
+        (0.0 * SHARES, {}, Refused("shares_of_annotators", "target")),
+        (0.9 * SHARES, {"concern": None, "metrics": ["brier_score"]}, Refused("shares_of_annotators", "target")),
+        (2 * SHARES, {}, Refused("degrees", "target")),
+        (SHARES, {"preds": A.log()}, Refused("probabilities", "preds")),
         (
             SHARES,
             {"metrics": ["calibration_slope"]},
-            "shares of annotators, but calibration_slope takes none",
+            Refused("has_annotators", "", metrics="calibration_slope"),
         ),
         (
             SHARES,
             {"concern": ConcernRange([CONCERN], [DEARER])},
-            "shares of annotators, but costs must be known",
+            Refused("annotators_of_ranges", ""),
         ),
-        (SHARES, {"prevalence": [0.5, 0.3, 0.2]}, "prevalence needs one class for each row"),
+        (SHARES, {"prevalence": [0.5, 0.3, 0.2]}, Refused("needs_classes", "prevalence")),
     ],
 )
-def test_what_does_not_fit_is_refused(target: Tensor, arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_what_does_not_fit_is_refused(target: Tensor, arguments: dict[str, Any], refusal: Refused) -> None:
+    with refusal:
         measured(target, **arguments)
 
 
@@ -206,7 +208,7 @@ def test_the_command_says_that_it_read_shares(
     differences = [row["difference"] for row in found["comparisons"]]
     assert differences == pytest.approx([row.paired.difference for row in expected.comparisons])
     gate = ("--require", "dangerous_rate < 50 %", "--require", "recall[seen] > 0.1", "--require", "dangerous_rate <= 0")
-    assert run("score", files[0], "--concern", concern, *gate) == 3
+    assert run("score", files[0], "--concern", concern, *gate) == ExitStatus.NOT_MET
     assert "1 of 3 tests of requirements failed" in capsys.readouterr().err
     assert run("score", files[0], "--concern", concern, "--html", tmp_path / "page.html") == 0
     assert "expected_concern" in (tmp_path / "page.html").read_text()

@@ -16,6 +16,7 @@ from mpcs_torch.evaluation.reasons import NO_RANGE, ONE_LOOK, Reason
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.register import BY_NAME, ENTRIES
 from tests.benchmarks.rare_failures import DESIGNS, measured, true_differences
+from tests.refused import Refused
 
 SPEC = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
 NAMES = [
@@ -182,7 +183,7 @@ def test_more_looks_take_wider_bounds() -> None:
         [outcome] = [each for each in BOTH.check(f"{name} < 0.999", looks=5) if each.model == "A"]
         assert outcome.bound == pytest.approx(often)
     assert BOTH.check("cross_entropy < 9", approximate=True, looks=2)[0].reason == ONE_LOOK
-    with pytest.raises(ValueError, match="looks must be at least 1, but got 0"):
+    with Refused("at_least", "looks", 0, minimum=1):
         BOTH.check("accuracy > 0.1", looks=0)
 
 

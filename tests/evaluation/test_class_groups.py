@@ -15,6 +15,7 @@ from torch import Tensor
 from mpcs_torch import ConcernSpec, evaluate
 from mpcs_torch.concern import ConcernError, load_concern
 from mpcs_torch.concern.files import save_concern
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation import RequirementError
 from mpcs_torch.functional import clopper_pearson
 from tests.cli.test_cli import run
@@ -64,7 +65,7 @@ def test_gates_and_weights_take_groups(tmp_path: Path, capsys: pytest.CaptureFix
         assert found[rate] == pytest.approx(weighted.value(f"{rate}[referable]"))
     assert (
         run("score", tmp_path / "p.npz", "--concern", tmp_path / "grades.yaml", "--require", "recall[referable] > 0.99")
-        == 3
+        == ExitStatus.NOT_MET
     )
 
 

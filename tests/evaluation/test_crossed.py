@@ -11,6 +11,7 @@ from torch import Tensor
 
 from mpcs_torch.evaluation import evaluate
 from tests.cli.test_cli import run
+from tests.refused import Refused
 
 METRICS = ["accuracy", "cross_entropy", "macro_recall"]
 
@@ -94,7 +95,7 @@ def test_intervals_hold_the_truth_where_those_by_patient_do_not() -> None:
 
 def test_one_or_three_columns_are_refused() -> None:
     models, target, columns = scores(5, 4, seed=0)
-    with pytest.raises(ValueError, match="two columns of them, but got columns"):
+    with Refused("two_columns_of_clusters", "clusters"):
         evaluate(models["first"], target, clusters={"patient": columns["patient"]})
 
 

@@ -18,6 +18,7 @@ from mpcs_torch.evaluation.classifier_files import open_models, score_models
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.functional import clopper_pearson
 from tests.cli.test_cli import run
+from tests.refused import Refused
 from tests.report.page import Page
 
 SPEC = ConcernSpec(
@@ -100,16 +101,12 @@ DECIDED = [SPEC.classes[label] for label in SCORED.argmax(1)]
 @pytest.mark.parametrize("labels", [Y, Y.tolist(), Y.numpy(), NAMED, np.array(NAMED)])
 def test_the_order_of_scikit_learn_is_refused_where_it_shows(labels: Any, concern: ConcernSpec | None) -> None:
     for scores in (SCORED, SCORED.tolist(), SCORED.numpy(), SCORED[:, 0], SCORED[:, 0].numpy()):
-        with pytest.raises(
-            ValueError, match=r"target must hold one class .* preds come first, evaluate\(preds, target"
-        ):
+        with Refused("classes_second", "target"):
             evaluate(labels, scores, concern=concern)
     for models in ({"A": SCORED}, {"A": labels}):
-        with pytest.raises(
-            ValueError, match=r"target must hold labels, but is a dictionary of \['A'\]: preds come first"
-        ):
+        with Refused("labels_second", "target"):
             evaluate(labels, models, concern=concern)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"preds must be probabilities .*int64 \(60, 3\): preds come first"):
+    with Refused("preds_first", "preds"):
         evaluate(torch.eye(3, dtype=torch.int64)[Y], SCORED, concern=concern)
     evaluate(SCORED, labels, class_names=None if concern else SPEC.classes, concern=concern)
     evaluate(DECIDED, labels, class_names=SPEC.classes, concern=concern)
@@ -151,33 +148,33 @@ def test_costs_are_left_out_where_a_referral_has_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "refusal"),
     [
-        ({"preds": torch.tensor([0, 4])}, r"preds must hold class indices from 0 to 2 \(-1 for a referral, to 3 for"),
+        ({"preds": torch.tensor([0, 4])}, Refused("decisions_or_scores", "preds")),
         (
             {"preds": torch.tensor([0.0, 1.0])},
-            r"preds must be probabilities \(N, C\), also of two classes, or decisions",
+            Refused("both_classes", "preds"),
         ),
         (
             {"preds": ["refer", "maybe"]},
-            r"preds must be one of \['benign', .*, 'refer'\] in each row, but names 'maybe'",
+            Refused("one_of", "preds", "maybe"),
         ),
-        ({"target": ["benign", "refer"]}, r"target must be one of .*'malignant'\] in each row, but names 'refer'"),
-        ({"target": ["benign", float("nan")]}, "target must be one of .* in each row, but names nan"),
-        ({"concern": None}, "class_names or concern must be given for decisions, to name the classes."),
+        ({"target": ["benign", "refer"]}, Refused("one_of", "target", "refer")),
+        ({"target": ["benign", float("nan")]}, Refused("one_of", "target", float("nan"))),
+        ({"concern": None}, Refused("names_of_decisions", "class_names")),
         (
             {"metrics": ["mpcs", "accuracy"]},
-            "has predicted labels alone, but mpcs must have the probability of each class",
+            Refused("no_probabilities", "", metrics="mpcs"),
         ),
         (
             {"metrics": ["accuracy", "macro_recall"]},
-            "has referrals or coarse answers among its decisions, but accuracy, macro_recall must have a class",
+            Refused("has_referrals", "", metrics="accuracy, macro_recall"),
         ),
     ],
 )
-def test_what_is_no_decision_is_refused(changed: dict[str, object], message: str) -> None:
+def test_what_is_no_decision_is_refused(changed: dict[str, object], refusal: Refused) -> None:
     arguments: dict[str, object] = {"preds": torch.tensor([0, -1]), "target": torch.tensor([0, 1]), "concern": SPEC}
-    with pytest.raises(ValueError, match=message):
+    with refusal:
         evaluate(**{**arguments, **changed})  # type: ignore[arg-type]
 
 

@@ -21,6 +21,7 @@ from mpcs_torch.evaluation.fixed_thresholds import FixedThreshold, given_thresho
 from mpcs_torch.functional import OperatingPoint, clopper_pearson, sign_flip_test
 from tests.benchmarks import coverage
 from tests.oracles import naive_detection
+from tests.refused import Refused
 
 EQUAL_ERROR, INTERPOLATED, AREA, CLLR = "equal_error_rate", "equal_error_rate_interpolated", "area_under_roc", "cllr"
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=2.0)]
@@ -280,49 +281,54 @@ def test_an_equal_error_rate_beside_other_rates_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("preds", "target", "options", "message"),
+    ("preds", "target", "options", "refusal"),
     [
-        ({}, [0, 1], {}, "preds must hold at least one detector"),
-        ([0.5, float("nan")], [0, 1], {}, "preds must hold no NaN"),
-        ([0.5, 0.2], [1, 1], {}, "target must hold targets and non-targets, but holds no non-targets"),
-        ([0.5, 0.2], [1, 0], {"groups": {"site": ["a"]}}, "site must be one name for each of the 2 rows, but got 1."),
-        ([0.5, 0.2], [1, 0], {"clusters": ["a", None]}, "clusters must have a name for every row"),
-        ([0.5, 0.2], [1, 0], {"max_p_fa": 0.0}, "max_p_fa must be"),
+        ({}, [0, 1], {}, Refused("not_empty", "preds")),
+        ([0.5, float("nan")], [0, 1], {}, Refused("no_nan", "preds")),
+        ([0.5, 0.2], [1, 1], {}, Refused("both_kinds", "target", missing="non-targets")),
+        ([0.5, 0.2], [1, 0], {"groups": {"site": ["a"]}}, Refused("name_for_each", "site", 1, rows=2)),
+        ([0.5, 0.2], [1, 0], {"clusters": ["a", None]}, Refused("named", "clusters", sample=1)),
+        ([0.5, 0.2], [1, 0], {"max_p_fa": 0.0}, Refused("above_at_most", "max_p_fa")),
         (
             [0.5, 0.2],
             [1, 0],
             {"llr": "detector"},
-            "llr must hold names of detectors, ['detector'], but got 'detector'.",
+            Refused("names_among", "llr", "detector", known=["detector"]),
         ),
-        ([0.5, 0.2], [1, 0], {"compared": ["b"]}, "compared must hold names of detectors, ['detector'], but got 'b'."),
-        ({1: [0.5, 0.2], "1": [0.5, 0.2]}, [1, 0], {}, "preds must have a name for each detector, but got [1, '1']."),
-        ([0.5, 0.2], [1, 0], {"points": [OperatingPoint(0.0)]}, "p_target must be"),
+        ([0.5, 0.2], [1, 0], {"compared": ["b"]}, Refused("names_among", "compared", "b", known=["detector"])),
+        ({1: [0.5, 0.2], "1": [0.5, 0.2]}, [1, 0], {}, Refused("different_names", "preds", [1, "1"])),
+        ([0.5, 0.2], [1, 0], {"points": [OperatingPoint(0.0)]}, Refused("open_between", "p_target")),
         (
             [0.5, 0.2],
             ["spoof", "bonafide"],
             {},
-            "target_label must be one of the names in target, ['bonafide', 'spoof'], but is None.",
+            Refused("one_of", "target_label", choices=["bonafide", "spoof"]),
         ),
-        ([0.5, 0.2], ["spoof", "bonafide"], {"target_label": "bona"}, "['bonafide', 'spoof'], but is 'bona'."),
+        (
+            [0.5, 0.2],
+            ["spoof", "bonafide"],
+            {"target_label": "bona"},
+            Refused("one_of", "target_label", "bona", choices=["bonafide", "spoof"]),
+        ),
         (
             [0.5, 0.2],
             [1, 0],
             {"target_label": "1"},
-            "target_label must be None where target holds numbers, but is '1'.",
+            Refused("none_for_numbers", "target_label", "1"),
         ),
-        ([0.5, 0.2], ["spoof", None], {"target_label": "spoof"}, "target must have a name for every row"),
-        ([0.5, 0.2], [1, 0], {"unit": ["a", "a"]}, "labels must be the same in all rows of a unit"),
+        ([0.5, 0.2], ["spoof", None], {"target_label": "spoof"}, Refused("named", "target", sample=1)),
+        ([0.5, 0.2], [1, 0], {"unit": ["a", "a"]}, Refused("same_in_unit", "labels")),
         (
             [0.5, 0.2],
             [1, 0],
             {"unit": ["a", "a"], "combine": "worst"},
-            "target must hold targets and non-targets, but holds no non-targets",
+            Refused("both_kinds", "target", missing="non-targets"),
         ),
-        ([0.5, 0.2], [1, 0], {"unit": ["a", "b"], "combine": max}, "combine must be 'mean' or 'worst' for scores of"),
+        ([0.5, 0.2], [1, 0], {"unit": ["a", "b"], "combine": max}, Refused("combination_of_scores", "combine")),
     ],
 )
-def test_bad_arguments_are_refused(preds: Any, target: list[int], options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
+def test_bad_arguments_are_refused(preds: Any, target: list[int], options: dict[str, Any], refusal: Refused) -> None:
+    with refusal:
         evaluate_detectors(preds, target, **options)
 
 

@@ -15,6 +15,7 @@ from mpcs_torch.functional import (
 )
 from mpcs_torch.metrics import MinDetectionCost
 from tests.conftest import details
+from tests.refused import Refused
 
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=2.0)]
 DRAWN = st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=2, max_size=30).filter(
@@ -60,5 +61,5 @@ def test_a_threshold_lies_in_the_middle_of_those_that_are_as_good() -> None:
 @pytest.mark.parametrize("name", ["p_fa", "p_miss"])
 def test_rates_are_checked(name: str) -> None:
     trials = Trials(torch.tensor([0.0, 1.0]), torch.tensor([False, True]))
-    with pytest.raises(ValueError, match=f"{name} must be from 0 to 1, but got 1.5"):
+    with Refused("between", name, 1.5, minimum=0, maximum=1):
         learned_thresholds(*trials, POINTS, **{name: [1.5]})

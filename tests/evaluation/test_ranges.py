@@ -20,6 +20,7 @@ from mpcs_torch.evaluation import evaluate_confusion
 from mpcs_torch.evaluation.outcomes import OverCosts
 from mpcs_torch.functional import least_concern_decision
 from tests.cli.test_cli import run
+from tests.refused import Refused
 
 DRAWS = 10_000
 LOADERS = {"digits": datasets.load_digits, "wine": datasets.load_wine, "cancer": datasets.load_breast_cancer}
@@ -169,7 +170,7 @@ def test_parts_of_the_rows_merge() -> None:
         part.update(probs[rows], target[rows])
     parts[0].merge(parts[1])
     assert parts[0].result().to_dict()["over_costs"] == evaluate(probs, target, concern=costs).to_dict()["over_costs"]
-    with pytest.raises(ValueError, match="same classes, concern"):
+    with Refused("same_evaluation", "other"):
         parts[0].merge(Evaluation(3, concern=costs_of(3, "weights")))
 
 

@@ -16,6 +16,7 @@ from mpcs_torch.evaluation.influence import End
 from mpcs_torch.evaluation.reasons import Reason
 from mpcs_torch.functional import clopper_pearson
 from mpcs_torch.metrics import Accuracy
+from tests.refused import Refused, sentence
 
 SPEC = ConcernSpec(["red", "yellow", "green"], releases=[["red", "yellow"], ["yellow", "red"]], factor=0.5)
 SITES = ["north" if row % 10 == 0 else "south" for row in range(600)]
@@ -67,7 +68,8 @@ def test_what_can_be_written(text: str, expected: Requirement) -> None:
     "text", ["", "mpcs", "mpcs <", "mpcs = 0.1", "< 0.1", "mpcs << 1", "[red] < 1", "mpcs < 1e999"]
 )
 def test_what_is_no_requirement_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"must read like 'dangerous_rate < 1 %'|limit finite"):
+    is_number = text == "mpcs < 1e999"
+    with Refused("sign_and_limit", "sign") if is_number else Refused("reads_like", f"requirement {text!r}"):
         Requirement.parse(text)
 
 
@@ -137,7 +139,7 @@ def test_every_group_must_hold_too() -> None:
         result.require(f"misclassification_rate < {(pooled + bounds[0]) / 2}")
     assert "site = north" in {row.group for row in failure.value.outcomes if not row.holds}
     assert len(result.require(f"misclassification_rate <= {max(bounds)}")) == 6
-    with pytest.raises(ValueError, match=r"measured by group only if they are named.*recall\[red\] is"):
+    with pytest.raises(ValueError, match=sentence("named_rate", "metric", "recall[red]")):
         result.require("recall[red] > 0")
     named = drawn(groups=True, metrics=["misclassification_rate", "recall[red]"])
     assert len(named.require("recall[red] > 0")) == 6
@@ -155,17 +157,17 @@ def test_a_difference_is_tested_in_either_direction(model: str, reference: str) 
 
 def test_a_reference_keeps_no_requirement_itself() -> None:
     assert {row.model for row in RESULT.require("mpcs < 0.3", "misclassification_rate < old + 0.1")} == {"new"}
-    with pytest.raises(ValueError, match="a model that is not a reference"):
+    with Refused("needs_requirements", "require"):
         RESULT.require("mpcs < old", "mpcs < new")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("mcps < 1", "requirement 'mcps < 1.0': metric must be one of dangerous_rate, .*: did you mean mpcs"),
-        ("recall[rad] > 1", r"recall\[red\], .*: did you mean recall\[red\]"),
+        ("mcps < 1", "requirement 'mcps < 1.0': metric .*'dangerous_rate', .*: did you mean mpcs"),
+        ("recall[rad] > 1", r"metric .*recall\[rad\].*: did you mean recall\[red\]"),
         ("mpcs < older", "model must be one of .*'old', 'new'"),
-        ("accuracy > old - 0.1", "models are compared by dangerous_rate, .*mpcs.*, not by accuracy"),
+        ("accuracy > old - 0.1", "models .*dangerous_rate, .*mpcs.*accuracy"),
     ],
 )
 def test_unknown_names_are_errors_that_list_what_there_is(text: str, message: str) -> None:
@@ -174,7 +176,7 @@ def test_unknown_names_are_errors_that_list_what_there_is(text: str, message: st
 
 
 def test_no_requirement_is_no_pass() -> None:
-    with pytest.raises(ValueError, match="require needs requirements"):
+    with Refused("needs_requirements", "require"):
         RESULT.require()
 
 
@@ -212,14 +214,14 @@ def test_a_metric_that_was_not_measured_is_added(metric: str, told: str) -> None
     ("requirement", "way"),
     [
         ("dangerous_rate < 1", "did you mean 1 %?"),
-        ("dangerous_rate < 0", "keep and violate, but is 0."),
-        ("accuracy > 1", "keep and violate, but is 1: did you mean 1 %?"),
+        ("dangerous_rate < 0", "got 0"),
+        ("accuracy > 1", "got 1: did you mean 1 %?"),
         ("misclassification_rate <= 5", "did you mean 5 %?"),
         ("recall[0] < 98", "did you mean 98 %?"),
         ("accuracy > 90", "did you mean 90 %?"),
-        ("accuracy >= 0", "but is 0."),
+        ("accuracy >= 0", "got 0"),
         ("mcc >= -1", "from -1 to 1 must be"),
-        ("accuracy < 200 %", "but is 2."),
+        ("accuracy < 200 %", "got 2"),
     ],
 )
 def test_a_limit_that_no_value_can_keep_or_violate_is_refused(requirement: str, way: str) -> None:

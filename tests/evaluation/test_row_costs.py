@@ -11,8 +11,10 @@ from scipy.stats import ttest_rel
 from torch import Tensor
 
 from mpcs_torch import ConcernSpec, Evaluation, evaluate
+from mpcs_torch.errors import ExitStatus, Rule
 from mpcs_torch.functional import bounded_mean_interval
 from tests.cli.test_cli import run
+from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)
 TARGET = torch.multinomial(torch.tensor([0.5, 0.3, 0.2]), 300, replacement=True, generator=GENERATOR)
@@ -123,22 +125,22 @@ REFERRED = torch.full((300,), -1)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "refusal"),
     [
-        ({"costs": COSTS[:, :2]}, r"costs must be of each decision, \(300, 3\), or by .* but got \(300, 2\)"),
-        ({"costs": COSTS / 0}, "costs must each be finite, but sample 0 has inf"),
-        ({"metrics": ["accuracy"]}, "has costs of rows, but no metric takes them: mean_cost and regret do"),
-        ({"costs": None, "metrics": ["regret"]}, "has no costs of rows, but regret must have them"),
+        ({"costs": COSTS[:, :2]}, Refused("shape", "costs")),
+        ({"costs": COSTS / 0}, Refused("finite", "costs", float("inf"), sample=0, column=0)),
+        ({"metrics": ["accuracy"]}, Refused("costs_of_no_metric", "")),
+        ({"costs": None, "metrics": ["regret"]}, Refused("no_costs", "", metrics="regret")),
         (
             {"preds": REFERRED, "class_names": 3, "metrics": NAMES},
-            "mean_cost, regret must .* have none of it",
+            Refused("has_referrals", "", metrics="mean_cost, regret"),
         ),
     ],
 )
-def test_what_does_not_fit_is_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_what_does_not_fit_is_refused(arguments: dict[str, Any], refusal: Refused) -> None:
+    with refusal:
         measured(**{"preds": A, **arguments})
-    with pytest.raises(ValueError, match=r"costs must be given for every batch if rows have them \(has_costs\)"):
+    with Refused("given_for_every_batch", "costs"):
         Evaluation(3).update(A, TARGET, costs=COSTS)
 
 
@@ -163,7 +165,10 @@ def test_the_command_reads_columns_of_costs(tmp_path: Path, capsys: pytest.Captu
         assert found["models"][model]["metrics"] == pytest.approx(expected.models[model].values)
         assert found["models"][model]["intervals"]["regret"] == pytest.approx(expected.interval("regret", model))
     assert found["comparisons"][0]["p_value"] == pytest.approx(expected.comparisons[0].paired.p_value)
-    assert run("score", files[0], *options, "--require", "mean_cost < 9", "--require", "mean_cost < 2") == 3
+    assert (
+        run("score", files[0], *options, "--require", "mean_cost < 9", "--require", "mean_cost < 2")
+        == ExitStatus.NOT_MET
+    )
     assert "mean_cost < 2.0" in capsys.readouterr().err
 
 
@@ -201,7 +206,7 @@ def test_a_row_without_a_cost_is_left_out_if_asked(tmp_path: Path, capsys: pytes
         ("pay,ask", "must have a cost for each of the 3 classes, but has 2: --cost-columns"),
         ("pay,ask,halt", "has no column 'halt' of --cost-columns"),
         ("pay", "must have a cost for each of the 3 classes, but has 1"),
-        ("pay,ask,stop", "row 8, column ask: must each be finite, but is inf"),
+        ("pay,ask,stop", f"row 8, column ask: {Rule('finite')}, but is inf"),
     ],
 )
 def test_bad_columns_are_refused(

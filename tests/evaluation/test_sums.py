@@ -12,6 +12,7 @@ from mpcs_torch.evaluation.unit_sums import UnitSums, ids_of_names, in_bits
 from mpcs_torch.functional.inputs.labels import Bins
 from mpcs_torch.metrics.register import ENTRIES
 from tests.metrics.batches import random_batch
+from tests.refused import Refused
 
 CONCERN = ConcernSpec(4, releases=[[0, 1]], factor=0.3)
 ADDITIVE = [entry for entry in ENTRIES if entry.is_measure and not entry.of.is_wide]
@@ -124,7 +125,7 @@ def test_a_metric_of_few_numbers_is_read_from_many() -> None:
     names = [entry.name for entry in chosen.entries]
     assert {"mpcs", "accuracy", "measured_decisiveness"} < set(names)
     assert not {"mpcs_count", "risk_coverage_area"} & set(names)
-    with pytest.raises(ValueError, match="has one class for each row, but soft_f1_micro must have soft labels"):
+    with Refused("no_soft_labels", "", metrics="soft_f1_micro"):
         choose_metrics(["a", "b", "c", "d"], None, [entry for entry in ENTRIES if entry.name == "soft_f1_micro"])
 
 

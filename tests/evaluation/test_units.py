@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mpcs_torch import ConcernSpec, evaluate, evaluate_detectors
 from mpcs_torch.evaluation.units import DecisionUnits, order_of_severity
 from tests.cli.test_cli import one_line, run
+from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)
 NAMES = ["none", "mild", "severe"]
@@ -141,31 +142,31 @@ def test_costs_say_which_class_is_worse() -> None:
     upside_down = ConcernSpec(NAMES[::-1], weights=[[0, 5, 20], [1, 0, 2], [1, 1, 0]])
     assert order_of_severity(upside_down, 3).tolist() == [2, 1, 0]
     circle = ConcernSpec(NAMES, weights=[[0, 1, 9], [1, 0, 1], [1, 1, 0]])
-    with pytest.raises(ValueError, match="combine='worst' needs classes in an order of severity"):
+    with Refused("order_of_severity", "combine='worst'"):
         order_of_severity(circle, 3)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "refusal"),
     [
-        ({"target": SEEN}, "labels must be the same in all rows of a unit, but those of unit '0' differ"),
-        ({"groups": {"eye": torch.arange(240) % 2}}, r"groups\['eye'\] must be the same in all rows of a unit"),
-        ({"clusters": torch.arange(240)}, "clusters must be the same in all rows of a unit, but those of unit '0'"),
-        ({"weights": torch.arange(240)}, "weights must be the same"),
-        ({"frequencies": torch.arange(240) + 1}, "frequencies must be the same"),
-        ({"unit": [1, 2]}, "unit must be one name for each of the 240 rows, but got 2"),
-        ({"combine": "best"}, "combine must be 'mean', 'worst' or a function, but got 'best'"),
-        ({"combine": lambda rows: rows.sum(0)}, "combine must return 3 probabilities for the rows of each unit"),
-        ({"combine": lambda rows: rows}, r"combine must return 3 probabilities .* for unit '0'"),
-        ({"combine": lambda rows: rows.mean(0), "target": torch.arange(240) % 2}, "labels must be the same"),
+        ({"target": SEEN}, Refused("same_in_unit", "labels", unit="'0'")),
+        ({"groups": {"eye": torch.arange(240) % 2}}, Refused("same_in_unit", "groups['eye']")),
+        ({"clusters": torch.arange(240)}, Refused("same_in_unit", "clusters", unit="'0'")),
+        ({"weights": torch.arange(240)}, Refused("same_in_unit", "weights")),
+        ({"frequencies": torch.arange(240) + 1}, Refused("same_in_unit", "frequencies")),
+        ({"unit": [1, 2]}, Refused("name_for_each", "unit", 2, rows=240)),
+        ({"combine": "best"}, Refused("combination", "combine", "best")),
+        ({"combine": lambda rows: rows.sum(0)}, Refused("combined", "combine", number=3)),
+        ({"combine": lambda rows: rows}, Refused("combined", "combine", number=3, unit="0")),
+        ({"combine": lambda rows: rows.mean(0), "target": torch.arange(240) % 2}, Refused("same_in_unit", "labels")),
         (
             {"preds": torch.arange(240) % 2 - 1, "combine": "worst", "class_names": 3},
-            "decisions must be the same in all rows of a unit",
+            Refused("same_decisions_in_unit", "decisions"),
         ),
     ],
 )
-def test_units_that_differ_within_are_refused_by_name(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_units_that_differ_within_are_refused_by_name(arguments: dict[str, Any], refusal: Refused) -> None:
+    with refusal:
         evaluate(**{"preds": PROBS, "target": LABELS, "unit": PATIENTS, **arguments})
 
 

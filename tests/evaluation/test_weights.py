@@ -26,13 +26,16 @@ from torchmetrics.classification import MulticlassAUROC, MulticlassCohenKappa, M
 
 from mpcs_torch import ConcernSpec, Evaluation, WithInterval, evaluate
 from mpcs_torch.concern.files import save_concern
+from mpcs_torch.errors import ExitStatus, Rule
 from mpcs_torch.evaluation.metric_states import takes_weights
 from mpcs_torch.evaluation.reasons import OPEN_WEIGHTS
 from mpcs_torch.evaluation.rows import Rows
+from mpcs_torch.functional.inputs.labels import WEIGHT_RULE
 from mpcs_torch.metrics import Accuracy, MetaPatternConcernScore
 from mpcs_torch.metrics.register import ENTRIES
 from tests.cli.test_cli import run
 from tests.evaluation.means import MEANS
+from tests.refused import Refused
 from tests.report.page import Page
 
 GENERATOR = torch.Generator().manual_seed(0)
@@ -90,7 +93,7 @@ def test_metrics_without_sample_weight_have_weighted_sums(clusters: Any) -> None
     wrapped = WithInterval(kappa, prefix="kappa")
     wrapped.update(PROBS, TARGET, clusters, sample_weight=WEIGHTS)
     assert wrapped.compute()["kappa"].item() == pytest.approx(found.value("quadratic_weighted_kappa"))
-    with pytest.raises(ValueError, match="sample_weight needs a metric of sums, but MulticlassAUROC has other states"):
+    with Refused("metric_of_sums", "sample_weight", metric="MulticlassAUROC"):
         WithInterval(MulticlassAUROC(3)).update(PROBS, TARGET, sample_weight=WEIGHTS)
 
 
@@ -101,7 +104,7 @@ def test_functions_of_rows_have_their_weights_and_must_use_them() -> None:
 
     found = measured(weights=WEIGHTS, metrics={"off": off, "misclassification_rate": "misclassification_rate"})
     assert found.value("off") == pytest.approx(found.value("misclassification_rate"))
-    with pytest.raises(ValueError, match=r"must use rows\.weights, but they do not change"):
+    with Refused("uses_weights", "a function of weighted rows"):
         measured(weights=WEIGHTS, metrics={"off": lambda rows: (rows.probs.argmax(1) != rows.target).double().mean()})
     is_right = ["right" if right else "wrong" for right in PROBS.argmax(1) == TARGET]  # where weights change nothing
     by_group = measured(weights=WEIGHTS, metrics={"off": off}, groups={"decision": is_right})
@@ -200,32 +203,35 @@ def test_with_interval_takes_weights(metric: Any, clusters: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "refusal"),
     [
-        ({"weights": [1.0]}, r"weights must be \(N,\) for the 300 rows, but got shape \(1,\)"),
-        ({"weights": -WEIGHTS}, "weights must each be at least 0 and finite, but sample 0 has -0"),
-        ({"prevalence": {"a": 1}}, "prevalence must name all classes"),
-        ({"prevalence": [0.5, 0.5, 0.5]}, "prevalence must be 3 shares with the sum 1"),
-        ({"prevalence": [0.5, 0.2, 0.3], "target": TARGET.clamp(max=1)}, r"\['c'\] has none"),
+        ({"weights": [1.0]}, Refused("shape", "weights", shape=(300,))),
+        ({"weights": -WEIGHTS}, Refused("finite_at_least", "weights", -0.5737918, sample=0, minimum=0)),
+        ({"prevalence": {"a": 1}}, Refused("names_all_classes", "prevalence")),
+        ({"prevalence": [0.5, 0.5, 0.5]}, Refused("shares_with_sum_1", "prevalence", number=3)),
+        (
+            {"prevalence": [0.5, 0.2, 0.3], "target": TARGET.clamp(max=1)},
+            Refused("needs_rows_of", "prevalence", absent=["c"]),
+        ),
         (
             {"weights": WEIGHTS, "metrics": [MulticlassAUROC(3)]},
-            "has weights of rows, but MulticlassAUROC takes none",
+            Refused("has_weights", "", metrics="MulticlassAUROC"),
         ),
-        ({"weights": torch.zeros(300)}, "result needs at least one row"),
-        ({"frequencies": [1]}, r"frequencies must be \(N,\) for the 300 rows, but got shape \(1,\)"),
+        ({"weights": torch.zeros(300)}, Refused("some_row", "result")),
+        ({"frequencies": [1]}, Refused("shape", "frequencies", shape=(300,))),
         (
             {"frequencies": torch.zeros(300)},
-            "frequencies must each be a whole number of at least 1, but sample 0 has 0.",
+            Refused("whole_at_least", "frequencies", 0.0, sample=0, minimum=1),
         ),
-        ({"frequencies": WEIGHTS + 1}, "frequencies must each be a whole number of at least 1"),
-        ({"frequencies": torch.full((300,), 10**6)}, "frequencies must sum to at most 100000000, but sum to 3e[+]08"),
+        ({"frequencies": WEIGHTS + 1}, Refused("whole_at_least", "frequencies", minimum=1)),
+        ({"frequencies": torch.full((300,), 10**6)}, Refused("sum_at_most", "frequencies", maximum=100000000)),
     ],
 )
-def test_bad_weights_are_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_bad_weights_are_refused(arguments: dict[str, Any], refusal: Refused) -> None:
+    with refusal:
         measured(**arguments)
     evaluation = Evaluation(3)
-    with pytest.raises(ValueError, match="weights must be given for every batch if rows have them"):
+    with Refused("given_for_every_batch", "weights"):
         evaluation.update(PROBS, TARGET, weights=WEIGHTS)
 
 
@@ -315,7 +321,7 @@ def test_the_command_weights_rows_of_several_files(tmp_path: Path, capsys: pytes
             assert found["models"][model]["intervals"][name] == pytest.approx(expected.interval(name, model))
     assert "weights w" in found["read"][0]
     gate = ("score", one, "--weight", "w", "--require", "accuracy > 0.2")
-    assert run(*gate) == 3
+    assert run(*gate) == ExitStatus.NOT_MET
     assert "--max-weight" in capsys.readouterr().out
     assert run(*gate, "--max-weight", "3") == 0
     assert "effective sample size" in capsys.readouterr().out
@@ -337,7 +343,7 @@ def test_bounds_of_weighted_rows_need_the_largest_weight_of_any_row() -> None:
     assert bounds[0] > bounds[1] + 0.05 > bounds[2] + 0.1, "weights that are all 1 tell nothing of further rows"
     known = measured(prevalence=[0.2, 0.3, 0.5], metrics=["accuracy"])
     assert known.check("accuracy > 0.1")[0].reason is None
-    with pytest.raises(ValueError, match="max_weight must be above 0, but got 0"):
+    with Refused("above", "max_weight", 0, minimum=0):
         weighted.check("accuracy > 0.1", max_weight=0)
 
 
@@ -398,16 +404,23 @@ def test_the_report_of_weighted_rows_counts_weights(tmp_path: Path) -> None:
     assert "What referring samples" in text
 
 
+NAMES_ALL = Rule("names_all_classes", fields={"classes": ["a", "b", "c"]})
+
+
 @pytest.mark.parametrize(
     ("weight", "options", "message"),
     [
-        (-1, (), "row 300, column w: must each be at least 0 and finite, but is -1"),
-        ("", (), "row 300, column w: must each be at least 0 and finite, but is missing"),
+        (-1, (), f"row 300, column w: {WEIGHT_RULE}, but is -1"),
+        ("", (), f"row 300, column w: {WEIGHT_RULE}, but is missing"),
         ("heavy", (), "column w: must be a number, but is 'heavy'"),
         (1, ("--weight", "v"), "--weight: is given more than once"),
         (1, ("--frequency", "v"), "has no column 'v' of --frequency"),
-        (0, ("--frequency", "w"), "column w: must each be a whole number of at least 1, but is 0"),
-        (1, ("--prevalence", "a=0.5"), "prevalence must name all classes, ['a', 'b', 'c'], but names ['a']"),
+        (0, ("--frequency", "w"), f"column w: {Rule('whole_at_least', fields={'minimum': 1})}, but is 0"),
+        (
+            1,
+            ("--prevalence", "a=0.5"),
+            f"prevalence {Rule('names_all_classes', fields={'classes': ['a', 'b', 'c']})}, but got ['a']",
+        ),
         (1, ("--prevalence", "a,b"), "must be a share for each class, such as ill=0.01,healthy=0.99"),
         (1, ("--prevalence", "a=x"), "could not convert string to float"),
     ],

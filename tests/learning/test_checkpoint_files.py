@@ -10,6 +10,7 @@ import torch
 
 from mpcs_torch.learning import CheckpointSelector, SelectionRule, checkpoint_files
 from mpcs_torch.learning.checkpoint_files import Manifest, ManifestError
+from tests.refused import sentence
 
 RULE = SelectionRule("mpcs", {"mpcs": "min", "accuracy": "max"})
 
@@ -39,9 +40,9 @@ def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: s
     entry = {**plain["epochs"][0], "file": file, "sha256": hashlib.sha256(b"mine").hexdigest()}
     plain["epochs"] = [entry]
     write(folder, plain, as_line=place == "line")
-    with pytest.raises(ManifestError, match=r"the file of epoch 1 must be named after it, but is '"):
+    with pytest.raises(ManifestError, match=sentence("named_after_epoch", "the file of epoch 1")):
         CheckpointSelector(folder, RULE, resume=True)
-    with pytest.raises(ManifestError, match=r"must be named after it"):
+    with pytest.raises(ManifestError, match=sentence("named_after_epoch", "the file of epoch 1")):
         checkpoint_files.delete_checkpoints(folder)
     assert all(victim.read_text() == "mine" for victim in victims)
 
@@ -49,18 +50,18 @@ def test_no_file_but_its_own_is_ever_deleted(tmp_path: Path, place: str, name: s
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"number": "1"}, "the number of an epoch must be an integer, but is '1'"),
-        ({"number": True}, "the number of an epoch must be an integer, but is True"),
-        ({"number": 1.0}, "the number of an epoch must be an integer, but is 1.0"),
-        ({"values": {"mpcs": "low"}}, "'mpcs' of epoch 1 must be a number, but is 'low'"),
-        ({"values": {"mpcs": None}}, "'mpcs' of epoch 1 must be a number, but is None"),
+        ({"number": "1"}, sentence("whole", "the number of an epoch", "1")),
+        ({"number": True}, sentence("whole", "the number of an epoch", True)),
+        ({"number": 1.0}, sentence("whole", "the number of an epoch", 1.0)),
+        ({"values": {"mpcs": "low"}}, sentence("number", "'mpcs' of epoch 1", "low")),
+        ({"values": {"mpcs": None}}, sentence("number", "'mpcs' of epoch 1", None)),
         ({"values": {"mpcs": 10**400}}, "OverflowError"),
-        ({"values": [1]}, r"the values of epoch 1 must be a mapping, but are \[1\]"),
+        ({"values": [1]}, sentence("mapping", "the values of epoch 1", [1])),
         ({"values": {"accuracy": 1}}, "manifest.json lacks mpcs for epoch 1"),
-        ({"sha256": 3}, "sha256 must be text, but is 3"),
-        ({"file": 3}, "the file of epoch 1 must be named after it, but is 3"),
+        ({"sha256": 3}, sentence("text", "sha256", 3)),
+        ({"file": 3}, sentence("named_after_epoch", "the file of epoch 1", 3)),
         ({"colour": "\x1b[31m" * 10_000}, "unexpected keyword argument 'colour'"),
-        ({"file": "\x1b[31m" * 10_000}, r"but is '\\x1b"),
+        ({"file": "\x1b[31m" * 10_000}, sentence("named_after_epoch", "the file of epoch 1") + r".*'\\x1b"),
     ],
     ids=range(12),
 )
@@ -120,12 +121,12 @@ def test_a_line_that_was_cut_off_is_named_by_its_number(tmp_path: Path, line: in
 
 def test_an_object_of_another_kind_is_told_what_it_lacks(tmp_path: Path) -> None:
     (tmp_path / checkpoint_files.MANIFEST).write_text('{"name": "a web app", "rule": {}}\n')
-    with pytest.raises(ManifestError, match="lacks settings, epochs"):
+    with pytest.raises(ManifestError, match=sentence("keys_of_line", "its first line", missing=["settings", "epochs"])):
         Manifest.read(tmp_path)
 
 
 def test_a_huge_manifest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written(tmp_path)
     monkeypatch.setattr(checkpoint_files, "MAX_BYTES", 10)
-    with pytest.raises(ManifestError, match=r"must have at most 10 bytes"):
+    with pytest.raises(ManifestError, match=sentence("size_at_most", maximum=10)):
         Manifest.read(tmp_path)

@@ -14,6 +14,7 @@ from mpcs_torch.functional import expected_concern, least_concern_decision
 from mpcs_torch.learning import DecisionRule, Limit
 from mpcs_torch.learning.rule_limit import report_on
 from tests.conftest import details
+from tests.refused import Refused
 
 NAMES = ["red", "yellow", "green", "off"]
 LIGHTS = ConcernSpec(
@@ -57,9 +58,7 @@ def test_metrics_count_wrong_and_dangerous_answers() -> None:
         metric.update(decisions[:2], target[:2])
         metric.update(decisions[2:], target[2:])
         assert metric.compute().item() == pytest.approx(float(value))
-    with pytest.raises(
-        ValueError, match=r"from 0 to 3 \(-1 for a referral, to 5 for coarse answers\), .* but .* has 6"
-    ):
+    with Refused("decisions_or_scores", "preds", 6):
         DangerousErrors(4, concern=LIGHTS)(torch.tensor([6]), torch.tensor([0]))
 
 

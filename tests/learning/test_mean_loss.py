@@ -1,7 +1,6 @@
 """The loss of generalized means: its limits, its gradient, and finite values for extreme logits."""
 
 import math
-import re
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ from mpcs_torch.learning import GeneralizedMeanLoss
 from mpcs_torch.trainer.config.load import load_packaged_config
 from tests.learning.losses_in_float64 import generalized_mean_loss
 from tests.oracles import naive
+from tests.refused import Refused
 
 POWERS = (-2.0, -2 / 3, -1e-3, 0.0, 1e-12, 0.5, 1.0)
 LOGITS = 3 * torch.randn(30, 4, generator=torch.Generator().manual_seed(0)).double()
@@ -68,15 +68,15 @@ def test_run_configs_take_it_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "refusal"),
     [
-        ({"power": math.inf}, "power must be finite, but got inf."),
+        ({"power": math.inf}, Refused("finite", "power", float("inf"))),
         (
             {"target": TARGET.float()},
-            "target of a floating dtype must have the shape of logits, (30, 4), but got (30,).",
+            Refused("shape_of", "target", other="logits", shape=(30, 4)),
         ),
     ],
 )
-def test_errors_name_the_wrong_argument(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(message)):
+def test_errors_name_the_wrong_argument(arguments: dict[str, Any], refusal: Refused) -> None:
+    with refusal:
         GeneralizedMeanLoss(arguments.get("power", 0.0))(LOGITS, arguments.get("target", TARGET))

@@ -1,6 +1,5 @@
 """Rules for samples with several positions, as images have pixels: clusters by default, and whole samples referred."""
 
-import re
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import DecisionRule, Limit
+from tests.refused import Refused
 
 SCENE = ConcernSpec(["road", "person"], dangerous=[["person", "road"]])
 LIMIT = Limit(0.05)
@@ -153,12 +153,12 @@ def test_limits_hold_over_the_pixels_of_new_images(refers_whole: bool) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     logits, target = images(30, 0)
     answers = ConcernSpec(["a", "b", "c"], answers={"a or b": 0.3}, refer=1)
-    with pytest.raises(ValueError, match="refers_whole must be False for a concern with coarse answers"):
+    with Refused("no_whole", "refers_whole"):
         DecisionRule(answers, refers_whole=True)
     for given in (logits[:, :1], logits[0], logits.movedim(1, -1)):
-        with pytest.raises(ValueError, match=re.escape("preds must have shape (N, 2) or (N, 2, ...), but got")):
+        with Refused("shape", "preds", shape="(N, 2) or (N, 2, ...)"):
             DecisionRule(SCENE, calibration=None)(given)
-    with pytest.raises(ValueError, match=re.escape("target must have shape (30, 4, 4) to match preds")):
+    with Refused("shape", "target", shape=(30, 4, 4)):
         DecisionRule(SCENE).fit(logits, target[:, :2])
-    with pytest.raises(ValueError, match="clusters must be one name for each of the 30 rows, but got 480"):
+    with Refused("name_for_each", "clusters", 480, rows=30):
         DecisionRule(SCENE).fit(logits, target, clusters=range(480))

@@ -14,6 +14,7 @@ from mpcs_torch import ConcernSpec
 from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional import costs_if_wrong
 from mpcs_torch.learning import ConcernLoss, DecisionRule, Limit, SoftmaxMarginLoss
+from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)
 ROWS, CLASSES = 40, 3
@@ -119,7 +120,7 @@ def test_costs_of_deciding_are_refused_by_the_name_of_the_function(call: str) ->
 @pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("costs", [IF_WRONG * torch.nan, BY_CLASS, -IF_WRONG], ids=["NaN", "rewards", "negative"])
 def test_losses_refuse_costs_that_reward_errors(name: str, costs: Tensor) -> None:
-    with pytest.raises(ValueError, match="costs of wrong decisions, beyond that of the right one, must be finite and"):
+    with Refused("finite_at_least", "costs of wrong decisions, beyond that of the right one,", minimum=0):
         loss_of(name)(LOGITS, TARGET, costs=costs)
 
 
@@ -220,32 +221,29 @@ def test_a_rule_with_limits_decides_as_it_was_fitted(tmp_path: Any) -> None:
     loaded = DecisionRule.load(tmp_path / "rule.pt")
     assert torch.equal(loaded(logits, costs), rule(logits, costs))
     plain = DecisionRule(CREDIT, Limit(0.05)).fit(logits, target)
-    calls: dict[str, Callable[[], Any]] = {"none": lambda: loaded(logits), "some": lambda: plain(logits, costs)}
-    for value, call in calls.items():
-        with pytest.raises(InvalidValueError, match="costs must be given if they were in the fit") as refused:
+    calls: list[Callable[[], Any]] = [lambda: loaded(logits), lambda: plain(logits, costs)]
+    for call in calls:
+        with Refused("costs_as_fitted", "costs"):
             call()
-        assert refused.value.value == value
     rule.fit(logits, target)
     assert not rule.has_row_costs
 
 
 @pytest.mark.parametrize(
-    ("limits", "costs", "argument", "value"),
+    ("limits", "costs", "refusal"),
     [
-        ([], torch.rand(400, 3, 2), "costs", (400, 3, 2)),
-        ([], torch.full((400, 2, 2), torch.inf), "costs", "inf"),
-        ([COST_LIMIT], torch.rand(400, 2, 2), "limits", str(COST_LIMIT)),
-        ([], costs_if_wrong(1 - one_hot(TOLD)), "costs", "0 for class 0 where it is the true class, and only there"),
+        ([], torch.rand(400, 3, 2), Refused("costs_by_true_class", "costs")),
+        ([], torch.full((400, 2, 2), torch.inf), Refused("finite", "costs", float("inf"))),
+        ([COST_LIMIT], torch.rand(400, 2, 2), Refused("no_limit_of_costs", "limits")),
+        ([], costs_if_wrong(1 - one_hot(TOLD)), Refused("known_before_class", "costs", label=0)),
         (
             [],
             costs_if_wrong(torch.stack([TOLD * 7.0, torch.full((400,), 5.0)], dim=1)),  # costs of deciding, 5 to look
-            "costs",
-            "0 for class 0 where it is the true class, and only there",
+            Refused("known_before_class", "costs", label=0),
         ),
     ],
 )
-def test_a_fit_refuses_costs(limits: list[Limit], costs: Tensor, argument: str, value: object) -> None:
+def test_a_fit_refuses_costs(limits: list[Limit], costs: Tensor, refusal: Refused) -> None:
     logits, target, _ = drawn(400, 0)
-    with pytest.raises(InvalidValueError) as refused:
+    with refusal:
         DecisionRule(CREDIT, limits).fit(logits, target, costs=costs)
-    assert (refused.value.argument, refused.value.value) == (argument, value)

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from mpcs_torch.functional.inputs.probabilities import Samples, Scale, flatten_samples
 from tests.metrics.case import Batch, Fed
+from tests.refused import Refused
 
 CLASSES = 4
 
@@ -32,8 +33,7 @@ def flat(preds: Tensor, target: Tensor, scale: Scale = "logits") -> Samples:
 HARD = Fed(
     draw=random_batch,
     bad=(torch.zeros(2, CLASSES), torch.tensor([0, CLASSES])),
-    rule=r"target must hold class indices from 0 to 3 .*",
-    quoted="4",
+    refusal=Refused("class_indices", "target", 4, sample=1, last=3),
     ignoring={"ignore_index": -1},
     ignored=(torch.zeros(2, CLASSES), torch.tensor([-1, -1])),
 )
@@ -46,8 +46,7 @@ PROBABILITIES = replace(
 SOFT = Fed(
     draw=soft_batch,
     bad=(torch.full((2, CLASSES), 0.5), torch.tensor([[1.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0]])),
-    rule="target must hold degrees of truth from 0 to 1",
-    quoted=r"\[2, 0, 0, 0\]",
+    refusal=Refused("degrees", "target", [2, 0, 0, 0], sample=1),
     ignoring={},
     ignored=(torch.zeros(2, CLASSES), torch.zeros(2, CLASSES), None, torch.ones(2, CLASSES, dtype=torch.bool)),
 )

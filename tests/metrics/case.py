@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from mpcs_torch.metrics.base import SumMetric
+from tests.refused import Refused
 
 Batch = tuple[Tensor, Tensor]
 
@@ -19,8 +20,7 @@ class Fed:
     """Draws a random batch of a given size from a seed."""
     bad: Batch
     """Two samples, of which the second breaks `rule`."""
-    rule: str
-    quoted: str
+    refusal: Refused
     """The value as the message quotes it."""
     ignoring: dict[str, Any]
     """Settings with which every sample of `ignored` is left out."""

@@ -4,6 +4,7 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from torch import Tensor
 
 from mpcs_torch import metrics
 from mpcs_torch.cli.verbs.metrics import register_table
@@ -20,6 +21,7 @@ from mpcs_torch.metrics.find_entry import entry_of_metric, find_entry
 from mpcs_torch.metrics.measure_metric import MeasureMetric
 from mpcs_torch.metrics.metric_groups import metric_groups
 from mpcs_torch.metrics.register import BY_NAME, ENTRIES, OF_CLASS, OF_CURVES, MetricEntry, Takes
+from tests.refused import Refused
 
 NO_SCALAR = {
     metrics.ClassErrorRates,
@@ -131,7 +133,7 @@ OF_PAIRS = (SeverityMeasure, ExpectedConcern, RiskGap)
 @pytest.mark.parametrize("classes", [1000, 50_257])
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
 def test_many_classes_take_little_memory_or_are_refused(entry: MetricEntry, classes: int) -> None:
-    refused = pytest.raises(ValueError, match=r"num_classes must not need a matrix of more than 2 GiB here, but .* GiB")
+    refused = Refused("matrix_too_large", "num_classes", limit=2.0)
     if entry.of == KAPPA:
         pytest.skip("it holds a matrix, and is measured for up to 10 000 classes alone")
     is_of_pairs = entry.of in OF_CURVES or (not isinstance(entry.of, str) and issubclass(entry.of, OF_PAIRS))
@@ -150,28 +152,27 @@ def test_a_users_metric_is_found_by_import_path() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "refusal"),
     [
-        (
-            "xyz",
-            r"metrics are accuracy, misclassification_rate, .* or .*Class\(setting=value\), but got 'xyz'",
-        ),
+        ("xyz", Refused("metric_name", "metric", "xyz", names=[*BY_NAME, *(f"{name}[CLASS]" for name in OF_CLASS)])),
         (
             "acuracy",
-            r"a name of `mpcs metrics`, or .*Class\(setting=value\), but got 'acuracy': did you mean accuracy",
+            Refused(
+                "unknown_metric", "metric", "acuracy", suggestion="did you mean accuracy or top_k_accuracy or auroc?"
+            ),
         ),
-        ("torch:nothing", r"path must read package.module:attribute, but 'torch:nothing'"),
-        ("torch:Tensor", r"path must name a torchmetrics Metric class, but 'torch:Tensor' names"),
+        ("torch:nothing", Refused("import_fails", "path", "torch:nothing")),
+        ("torch:Tensor", Refused("metric_class", "path", "torch:Tensor", found=Tensor)),
     ],
 )
-def test_what_is_no_metric_is_refused(text: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_what_is_no_metric_is_refused(text: str, refusal: Refused) -> None:
+    with refusal:
         find_entry(text)
 
 
 def test_a_metric_that_is_no_scalar_is_refused_when_it_is_recorded() -> None:
     entry = MetricEntry("rates", ClassErrorRates, "decisions")
-    with pytest.raises(ValueError, match=r"metric rates must compute a scalar to be recorded, but has shape \(3,\)"):
+    with Refused("recorded_scalar", "metric rates"):
         entry.number(entry.make(3)(LOGITS.argmax(1), TARGET))
 
 

@@ -15,6 +15,7 @@ from mpcs_torch.monitoring import ChangeMonitor, DriftMonitor, RiskMonitor
 from mpcs_torch.monitoring.alarm import MAX_AT_ONCE, Monitor
 from mpcs_torch.processes import World
 from tests.processes.forked import forked_world, succeeded
+from tests.refused import Refused
 
 TWO = ConcernSpec(["good", "bad"])
 SITES = {"site": ["north", "south", "east"]}
@@ -148,7 +149,7 @@ def test_alarms_are_acknowledged_by_name() -> None:
     monitor.acknowledge(SOUTH, EAST)
     assert monitor.compute().is_alarm.tolist() == [True, False, False]
     assert monitor.compute().evidence.tolist() == [evidence[0], 1, evidence[2]]
-    with pytest.raises(ValueError, match=r"names must be those of the monitor, but 'dangerous errors of samples, site"):
+    with Refused("monitored", "names"):
         monitor.acknowledge(NORTH, NORTH.replace("north", "nort"))
     assert monitor.compute().is_alarm.tolist() == [True, False, False]
 
@@ -236,5 +237,5 @@ def test_monitors_with_other_rules_of_alarms_share_no_state(one: Any, other: Any
     assert [bool(monitor.raised[0]) for monitor in (collection["one"], collection["other"])] == [True, False]
     if isinstance(one, ChangeMonitor):
         return
-    with pytest.raises(ValueError, match="must come from a RiskMonitor with the same settings"):
+    with Refused("other_settings", "the state", type="RiskMonitor"):
         one.merge_state(other)

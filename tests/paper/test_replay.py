@@ -15,6 +15,7 @@ from mpcs_torch.trainer.loop import TrainingRun
 from mpcs_torch.trainer.result import read_records
 from tests.cli.test_cli import run
 from tests.conftest import load_oracle
+from tests.refused import Refused
 
 FIGURE_5 = load_oracle("paper_tables")["figure_5"]
 
@@ -108,5 +109,5 @@ def test_zero_has_no_sign_at_four_decimals() -> None:
 
 
 def test_a_published_column_that_is_none_of_ours_is_named() -> None:
-    with pytest.raises(ValueError, match=r"columns of published records must be among epoch, mcc, but got auc"):
+    with Refused("one_of", "columns of published records", "auc"):
         compare([{"epoch": 1, "mcc": 0.5}], [{"epoch": 1, "auc": 0.5}])

@@ -1,10 +1,10 @@
 """The marks of the confusion figure."""
 
-import pytest
 import torch
 from matplotlib.figure import Figure
 
 from mpcs_torch.plots import confusion_matrix
+from tests.refused import Refused
 
 COUNTS = torch.tensor([[5, 1, 0], [2, 6, 3], [4, 0, 7]])
 RELEASED = torch.tensor([[False, True, False], [False, False, False], [True, False, False]])
@@ -46,5 +46,5 @@ def test_without_a_concern_no_error_is_marked() -> None:
 
 
 def test_shapes_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"for each of 2 names, but have shapes \(3, 3\) and None"):
+    with Refused("row_and_column_each", "confusion and released", number=2):
         confusion_matrix(COUNTS, None, NAMES[:2], "title")

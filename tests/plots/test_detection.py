@@ -12,6 +12,7 @@ from mpcs_torch.metrics import MinDetectionCost
 from mpcs_torch.plots import bayes_error_curves, det_curves, roc_curves, score_histograms
 from mpcs_torch.plots.detection import thinned
 from tests.conftest import details
+from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)
 LABELS = torch.arange(3000) < 1000
@@ -117,9 +118,9 @@ def test_histograms_cover_all_finite_floats() -> None:
 
 
 def test_wrong_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"systems must hold at least one curve, but is empty\."):
+    with Refused("not_empty", "systems"):
         det_curves({})
-    with pytest.raises(ValueError, match="confidence must be above 0 and below 1, but got 95"):
+    with Refused("open_between", "confidence", 95, minimum=0, maximum=1):
         det_curves({"one": detection_curve(SCORES, LABELS)}, confidence=95)
-    with pytest.raises(ValueError, match=r"points must be OperatingPoints, .*, but got \(0.5, 1, 1\)"):
+    with Refused("instance", "points", (0.5, 1, 1), type="OperatingPoint"):
         det_curves({"one": detection_curve(SCORES, LABELS)}, points=[(0.5, 1, 1)])  # type: ignore[list-item]

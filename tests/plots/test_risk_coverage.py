@@ -5,6 +5,7 @@ import torch
 
 from mpcs_torch.plots import risk_coverage_figure
 from mpcs_torch.plots.canvas import BLUE, ORANGE
+from tests.refused import Refused
 
 COVERAGE = torch.arange(1, 1001, dtype=torch.float64) / 1000
 RISK = (COVERAGE - 0.5).clamp(min=0) / 10
@@ -30,10 +31,9 @@ def test_a_single_sample_and_names_with_special_characters_can_be_drawn() -> Non
 
 
 def test_wrong_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"curves must hold at least one curve, but is empty\."):
+    with Refused("not_empty", "curves"):
         risk_coverage_figure({})
-    rule = r"curves must hold coverage and risk of one shape \(N,\), but 'a' has"
-    with pytest.raises(ValueError, match=rule + r" \(1000,\) and \(999,\)\."):
+    with Refused("curve_shapes", "curves", name="a"):
         risk_coverage_figure({"a": (COVERAGE, RISK[1:])})
-    with pytest.raises(ValueError, match=rule + r" \(0,\) and \(0,\)\."):
+    with Refused("curve_shapes", "curves"):
         risk_coverage_figure({"a": (COVERAGE[:0], RISK[:0])})

@@ -11,6 +11,7 @@ from mpcs_torch.trainer.folder import run_in_folder
 from mpcs_torch.trainer.recorded_epochs import plain_config
 from mpcs_torch.trainer.result import ResultError, read_records
 from tests.cli.test_cli import run
+from tests.refused import Refused
 from tests.trainer.toy import toy_config, toy_data
 
 
@@ -27,7 +28,7 @@ def test_the_first_of_equals_is_picked() -> None:
 def test_nan_is_never_picked() -> None:
     records = [{"epoch": 1, "mpcs": float("nan")}, {"epoch": 2, "mpcs": 3.0}]
     assert pick(records, "mpcs") == 2
-    with pytest.raises(ValueError, match=r"column mpcs must have a number in some epoch, but got NaN in all 1"):
+    with Refused("some_number", "column mpcs", epochs=1):
         pick(records[:1], "mpcs")
 
 

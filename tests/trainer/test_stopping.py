@@ -15,6 +15,7 @@ from mpcs_torch.trainer.folder import RunExistsError, is_finished, run_in_folder
 from mpcs_torch.trainer.loop import MeasuredEpoch, TrainingRun
 from mpcs_torch.trainer.result import read_records, read_result
 from tests.processes.in_this_process import in_this_process
+from tests.refused import Refused
 from tests.trainer.kill_training import contents
 from tests.trainer.test_resume import CutOffError, cut_at
 from tests.trainer.toy import toy_config, toy_data
@@ -127,7 +128,7 @@ def test_a_reason_in_the_last_epoch_is_kept_too() -> None:
 @pytest.mark.parametrize("answer", [True, 0, "", ["enough"]])
 def test_a_hook_that_gives_anything_else_is_refused(answer: object) -> None:
     run = TrainingRun(toy_config(), toy_data())
-    with pytest.raises(ValueError, match="a hook must return None, or a text that says why the run stops, but got"):
+    with Refused("reason_to_stop", "a hook"):
         run.train([stop_at(2, answer)])
 
 

@@ -10,14 +10,13 @@ import typer
 
 from mpcs_torch.cli import options
 from mpcs_torch.cli.console import COMMAND_LINE, note, print_reading, print_result, row_counter, say
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.evaluation.files.reading import ReadOptions
 
 if TYPE_CHECKING:
     from mpcs_torch.learning import DecisionRule
     from mpcs_torch.monitoring.watch import Watch
 
-ALARM, CAUTION = 1, 3
-"""The exit statuses after an alarm, and after a caution: labels do not represent all rows, or a limit has none."""
 ALL = "all"
 """The value of --acknowledge that stands for all alarms."""
 OPTIONS = ("label_column", "decision_column", "missing", "overwrite", "json", "quiet")
@@ -44,7 +43,7 @@ def monitor(
     `decide apply` writes it, and a label where it is known. Other columns are optional: `time`; `chance`, the
     probability with which the row was chosen to be labelled; and `risk` and `cost`, as `decide apply` writes them,
     which estimate the rate of dangerous errors and the cost of all rows. A limit by site needs a column `site`. The
-    exit status is 1 if the state has an alarm that is not acknowledged. Otherwise, it is 3 if some decision has too few
+    exit status is 4 if the state has an alarm that is not acknowledged. Otherwise, it is 5 if some decision has too few
     or too many labels to represent its rows, or if no label counts for one of the limits. The first run with a state
     fixes its settings.
 
@@ -109,7 +108,7 @@ def monitor(
     if html is not None:
         note(f"wrote {html}")
     if watch.alarms or watch.cautions():
-        raise typer.Exit(ALARM if watch.alarms else CAUTION)
+        raise typer.Exit(ExitStatus.ALARM if watch.alarms else ExitStatus.NO_PROMISE)
 
 
 def _begin(

@@ -11,6 +11,7 @@ import typer
 
 from mpcs_torch.cli.console import COMMAND_LINE, note, part_text, print_result, progress_bar
 from mpcs_torch.cli.options import DataRoot, Out, TrustCode, file_or_name, shared
+from mpcs_torch.errors import ExitStatus
 from mpcs_torch.io.packaged import packaged_file, packaged_names
 from mpcs_torch.io.yaml_files import read_yaml_file
 from mpcs_torch.tables import Table
@@ -49,7 +50,7 @@ def train(
 
     --resume RUN resumes a run that was stopped or killed. --resume RUN epochs.count=500 extends a finished run; the
     result is as if it had been started with 500 epochs. Under torchrun, the processes train one model together, and a
-    restarted run resumes by itself. The exit status is 3 if the run has diverged. CONFIG may name code by import paths,
+    restarted run resumes by itself. The exit status is 6 if the run has diverged. CONFIG may name code by import paths,
     and this code is run: train only what you trust. The code that the config.yaml of RUN names is run only with
     --trust-code.
 
@@ -119,4 +120,4 @@ def _train(settings: "RunConfig", folder: Path, data_root: Path, world: "World",
     if result.diverged:
         problem = f"{settings.name} has diverged: the model of epoch {result.epoch} gives NaN or infinite logits"
         typer.echo(f"mpcs: {problem}. Lower training.learning_rate, or look for NaN in the data", err=True)
-        raise typer.Exit(3)  # the exit status of a diverged run
+        raise typer.Exit(ExitStatus.DIVERGED)

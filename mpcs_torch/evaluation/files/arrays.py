@@ -48,7 +48,7 @@ def _member_array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
         header = npy.read_array_header_1_0 if npy.read_magic(file) == (1, 0) else npy.read_array_header_2_0
         shape, _, dtype = header(file)
         if math.prod(shape) * dtype.itemsize > member.file_size:
-            raise FileRuleError(f"{quoted(member.filename)} must have all values of its shape {quoted(shape)}")
+            raise FileRuleError("all_values", quoted(member.filename), shape=shape)
         file.seek(0)
         return npy.read_array(file, allow_pickle=False)
 

@@ -71,7 +71,7 @@ def sniff(path: Path, content: bytes) -> Dialect:
     if len(start) < len(content):
         lines = lines[:-1]  # it may be cut
         if not lines:
-            raise FileRuleError(f"the first line must have at most {MAX_LINE_BYTES} bytes")
+            raise FileRuleError("size_at_most", "the first line", maximum=MAX_LINE_BYTES)
     comments = next((place for place, line in enumerate(lines) if not line.startswith(("#", "sep="))), len(lines))
     delimiter, rows = _best_split(lines[comments:])
     if not rows and any(map(str.strip, lines[comments:])):
@@ -116,7 +116,7 @@ def _best_split(lines: Sequence[str]) -> tuple[str, list[list[str]]]:
     for delimiter in DELIMITERS:
         rows = _split(lines, delimiter)[: SNIFFED_ROWS + 1]
         if (columns := max(map(len, rows), default=0)) > MAX_COLUMNS:
-            raise FileRuleError(f"must have at most {MAX_COLUMNS} columns, but has {columns}")
+            raise FileRuleError("columns_at_most", "", columns, maximum=MAX_COLUMNS)
         if not rows or len(rows[0]) < 2:
             continue
         lengths = [len(row) - len(rows[0]) for row in rows]

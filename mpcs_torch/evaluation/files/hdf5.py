@@ -40,9 +40,8 @@ def hdf5_table(path: Path) -> FileTable:
         pair = next((pair for pair in PAIRS if pair[0] in file), None)
         kind = next((name for name in (*SCORES, TRIALS, TARGETS) if name in file), None)
         if pair is None or kind is None:
-            known = ", or ".join(" and ".join(each) for each in PAIRS)
-            values = f"scores in {' or '.join(SCORES)}, or labels in {TRIALS}, or in {TARGETS} and {NONTARGETS}"
-            raise FileRuleError(f"must have the names of models and segments, in {known}; and {values}")
+            labels: dict[str, Any] = {"labels": TRIALS, "targets": TARGETS, "nontargets": NONTARGETS}
+            raise FileRuleError("trials", pairs=list(PAIRS), scores=list(SCORES), **labels)
         names = [_names(file, axis, unpacked) for axis in pair]
         is_filled, matrix = _cells(file, kind, (len(names[0]), len(names[1])), unpacked)
     for axis, texts in enumerate(names):  # each trial gets its two names
@@ -65,13 +64,13 @@ def _dataset(file: "h5py.File", name: str, unpacked: Unpacked) -> "h5py.Dataset"
 
     dataset = file.get(name)
     if not isinstance(dataset, h5py.Dataset) or dataset.shape is None:
-        raise FileRuleError(f"must have {quoted(name)}, a dataset with a shape")
+        raise FileRuleError("dataset", name=name)
     if dataset.file.filename != file.filename or dataset.is_virtual or dataset.external:
-        raise FileRuleError(f"{quoted(name)} must be in the file itself, but is in other files")
+        raise FileRuleError("in_file", quoted(name))
     values = max(math.prod(shape) for shape in (dataset.shape, dataset.chunks or ()))
     unpacked.add(values * max(VALUE_BYTES, dataset.dtype.itemsize))
     if not _is_stored(dataset):
-        raise FileRuleError(f"{quoted(name)} must be stored completely, but values are missing")
+        raise FileRuleError("stored", quoted(name))
     return dataset
 
 
@@ -99,7 +98,7 @@ def _names(file: "h5py.File", name: str, unpacked: Unpacked) -> list[str]:
             names += dataset.asstr("utf-8")[start : start + rows].tolist()
             unpacked.add(sum(map(len, names[start:])))
     if not names or "" in names or len({*names}) < len(names):
-        raise FileRuleError(f"{quoted(name)} must be a list of different names, none of them empty")
+        raise FileRuleError("names", quoted(name))
     return names
 
 
@@ -107,9 +106,8 @@ def _matrix(file: "h5py.File", name: str, shape: tuple[int, int], kinds: str, un
     """Read the matrix ``name``; refuse a shape other than ``shape``, and a dtype of a kind not in ``kinds``."""
     matrix = _dataset(file, name, unpacked)
     if matrix.shape != shape or matrix.dtype.kind not in kinds:
-        rule = f"must be a matrix {shape} of {'scores' if kinds == 'f' else 'whole numbers'}"
-        has = f"{quoted(str(matrix.dtype))} of shape {quoted(matrix.shape)}"
-        raise FileRuleError(f"{quoted(name)} {rule}, as there are models and segments, but is {has}")
+        kind = "scores" if kinds == "f" else "whole numbers"
+        raise FileRuleError("matrix_of_trials", quoted(name), matrix, shape=shape, kind=kind)
     values = np.asarray(matrix[:])
     return values.view(np.uint8) if values.dtype.kind == "b" else values  # damaged files may have bools above 1
 
@@ -126,7 +124,7 @@ def _cells(
         values = _matrix(file, kind, shape, "f", unpacked).astype(np.float64)
         is_filled = _matrix(file, MASK, shape, "biu", unpacked) != 0 if MASK in file else ~np.isnan(values)
         if np.isnan(values[is_filled]).any():
-            raise FileRuleError(f"{quoted(kind)} must have a number where {MASK} is not 0, but has 'nan'")
+            raise FileRuleError("number_in_mask", quoted(kind), mask=MASK)
         return is_filled, values
     values = _matrix(file, kind, shape, "biu", unpacked).astype(np.int64)
     others = (
@@ -136,7 +134,7 @@ def _cells(
     )
     lowest = 0 if kind == TARGETS else -1
     if (np.minimum(values - lowest, others) < 0).any() or (np.maximum(values, others) > 1).any():
-        raise FileRuleError(f"{quoted(kind)} must be from {lowest} to 1")
+        raise FileRuleError("between", quoted(kind), minimum=lowest, maximum=1)
     if ((values == 1) & (others == 1)).any():
-        raise FileRuleError(f"a trial must be target or non-target, but one is in {TARGETS} and in {NONTARGETS}")
+        raise FileRuleError("target_or_not", "a trial", targets=TARGETS, nontargets=NONTARGETS)
     return values != others, values - others

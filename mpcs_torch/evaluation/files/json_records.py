@@ -22,7 +22,7 @@ def parse_records(value: Any) -> list[Any]:
             return [dict(zip(value["columns"], row, strict=True)) for row in value["data"]]
         inner = [each for each in value.values() if _are(each, (dict, list))]
         return inner[0] if len(inner) == 1 else [value]
-    raise FileRuleError("must contain records, or a list for each column")
+    raise FileRuleError("records")
 
 
 def flat_record(record: Any) -> dict[str, Any]:

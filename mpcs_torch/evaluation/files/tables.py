@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mpcs_torch.errors import InvalidValueError, quoted
+from mpcs_torch.errors import InvalidValueError, quoted, value_in_words
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions, naming_file, reading
 from mpcs_torch.evaluation.files.words import MISSING
 from mpcs_torch.functional.inputs.groups import Groups
@@ -70,15 +70,17 @@ class ReadColumns(NamedTuple):
             try:
                 yield
             except InvalidValueError as error:
-                if error.sample is None:
+                if error.sample is None or error.argument not in arguments:
                     raise
                 columns, advice = arguments[error.argument]
                 column = columns[0] if len({*columns}) == 1 else None
                 if error.column is not None:
                     column = columns[min(error.column, len(columns) - 1)]
-                is_missing = column is not None and "nan" in str(error.value)
-                but = "is missing (--missing drop leaves such rows out)" if is_missing else f"is {error.value}"
-                rule = error.plain_rule if column is not None else f"{listed(columns)} {error.plain_rule}"
+                is_missing = column is not None and np.isnan(error.value).any()
+                but = f"is {value_in_words(error.value)}"
+                if is_missing:
+                    but = "is missing (--missing drop leaves such rows out)"
+                rule = str(error.rule) if column is not None else f"{listed(columns)} {error.rule}"
                 hint = f" ({advice})" if advice else ""
                 raise self.error(f"{rule}{hint}, but {but}", error.sample, column) from None
 

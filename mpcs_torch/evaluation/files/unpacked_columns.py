@@ -103,7 +103,7 @@ def _inner(array: "Array") -> Sequence["Array"]:
         return [array.keys, array.items]
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         return [array.flatten()]
-    raise FileRuleError(f"must not have columns of the type {kind}")
+    raise FileRuleError("column_types", type=str(kind))
 
 
 def _text_sizes(array: "Array") -> NDArray[Any] | None:

@@ -33,10 +33,10 @@ def arff_as_csv(text: str) -> str:
     head, data = parts[0], parts[-1]
     names = [match[1].strip("'\"") for match in ATTRIBUTE.finditer(head)]
     if len(parts) < 2 or not names:
-        raise FileRuleError("must have columns (@attribute) and rows (@data), as ARFF tables have")
+        raise FileRuleError("arff")
     lines = [line for line in data.splitlines() if line.strip() and not line.lstrip().startswith("%")]
     if any(line.lstrip().startswith("{") for line in lines):
-        raise FileRuleError("has sparse rows, which are not read: write all values of each row")
+        raise FileRuleError("dense_rows")
     quote = "'" if "'" in data else '"'
     rows = csv.reader(lines, quotechar=quote, escapechar="\\", skipinitialspace=True)
     return _as_csv([names, *rows])

@@ -44,8 +44,8 @@ def clopper_pearson(errors: int, trials: int, *, confidence: float = CONFIDENCE)
         >>> print(f"{low:.3f} {high:.3f}")
         0.000 0.308
     """
-    require(trials >= 1, "trials must be at least 1", trials)
-    require(0 <= errors <= trials, f"errors must be from 0 to trials ({trials})", errors)
+    require(trials >= 1, "at_least", "trials", trials, minimum=1)
+    require(0 <= errors <= trials, "between", "errors", errors, minimum=0, maximum=trials)
     check_confidence(confidence)
     counted = torch.tensor([errors, trials], dtype=torch.float64)
     low, high = clopper_pearson_ends(*counted, confidence=confidence).tolist()
@@ -134,10 +134,9 @@ def checked_values(values: Tensor, counts: Tensor, per: Tensor | None) -> tuple[
     y = np.ones_like(x) if per is None else per.double().cpu().numpy()
     for name, numbers in (("values", x), ("counts", n), ("per", y)):
         is_valid = numbers.ndim == 1 and numbers.shape == x.shape and np.isfinite(numbers).all()
-        require(is_valid, f"{name} must be finite numbers (K,), as many as values", f"shape {numbers.shape}")
-    if (n < 0).any() or (n != np.floor(n)).any() or not n.any():
-        raise ValueError("counts must be whole numbers from 0 on, of which one is above 0.")
-    require(not (y < 0).any(), "per must be at least 0", f"{y.min():g}")
+        require(is_valid, "as_many_numbers", name, numbers, other="values")
+    require((n >= 0).all() and (n == np.floor(n)).all() and n.any(), "counts", "counts", n.tolist())
+    require((y >= 0).all(), "at_least", "per", y.min(), minimum=0)
     return x, n, y
 
 
@@ -239,13 +238,11 @@ def jackknife_interval(
     from scipy.special import stdtrit  # scipy.stats takes longer to import
 
     is_integer = not groups.is_floating_point() and not groups.is_complex()
-    got = f"{groups.dtype} of {tuple(groups.shape)}"
-    require(groups.ndim == 1 and is_integer, "groups must be integers of shape (N,)", got)
+    require(groups.ndim == 1 and is_integer, "integer_shape", "groups", groups, shape="(N,)")
     check_confidence(confidence)
     names = torch.unique(groups)
     count = len(names)
-    if count < 2:
-        raise ValueError(f"groups must hold at least 2 groups, but hold {count}.")
+    require(count >= 2, "holds_at_least", "groups", count, minimum=2, unit="groups")
     whole = widened(statistic(torch.arange(len(groups), device=groups.device)))
     without = torch.stack([widened(statistic((groups != name).nonzero().squeeze(1))) for name in names])
     mean = without.mean(dim=0)

@@ -1,19 +1,20 @@
 """Means and their intervals, over independent samples or clusters of samples, also if only some have labels."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, Rule, require
 from mpcs_torch.functional.comparison.confidence_intervals import (
     bounded_mean_bound,
     bounded_mean_interval,
     clopper_pearson,
 )
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE
+from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first
 from mpcs_torch.functional.inputs.groups import group_codes
 
 CELLS = 128
@@ -192,20 +193,25 @@ def audited_mean(
     loss = torch.as_tensor(loss).double().cpu()
     predicted = torch.as_tensor(predicted).double().cpu()
     chance = torch.as_tensor(chance).double().cpu()
-    shapes = tuple(loss.shape), tuple(predicted.shape), tuple(chance.shape)
+    shapes = [tuple(loss.shape), tuple(predicted.shape), tuple(chance.shape)]
     is_alike = loss.ndim == 1 and loss.shape == predicted.shape == chance.shape and len(loss)
-    require(is_alike, "loss, predicted and chance must have the same shape (N,), N at least 1", shapes)
+    require(is_alike, "same_shape", "loss, predicted and chance", shapes, shape="(N,), N at least 1")
     known = ~loss.isnan()
-    _check_samples("loss", ~known | ((loss >= 0) & (loss <= 1)), "from 0 to 1, or NaN without a label")
-    _check_samples("loss", known | (chance < 1), "known where the chance is 1")
-    _check_samples("predicted", (predicted >= 0) & (predicted <= 1), "from 0 to 1")
-    _check_samples("chance", (chance > 0) & (chance <= 1), "above 0 and at most 1")
+    of_share = {"minimum": 0, "maximum": 1}
+    raise_first(
+        [
+            Fault(Rule("loss_or_unknown", "loss"), loss, known & outside(loss, 0, 1)),
+            Fault(Rule("known_if_certain", "loss"), loss, ~known & ~(chance < 1)),
+            Fault(Rule("between", "predicted", of_share), predicted, outside(predicted, 0, 1)),
+            Fault(Rule("above_at_most", "chance", of_share), chance, outside(chance, 0, 1) | (chance == 0)),
+        ]
+    )
     codes = torch.arange(len(loss)) if clusters is None else group_codes("clusters", clusters, len(loss)).codes
     sizes = codes.bincount()
     surplus = known.double() - chance
-    expected = f"{int(known.sum())} are known in all, where {chance.sum():.6g} are expected"
-    _check_choice("labels", codes.bincount(surplus), expected)
-    _check_choice("labels of a high predicted loss", codes.bincount(surplus * predicted), expected)
+    counts_of_labels = {"known": int(known.sum()), "expected": chance.sum().item()}
+    _check_choice("labels", codes.bincount(surplus), counts_of_labels)
+    _check_choice("labels of a high predicted loss", codes.bincount(surplus * predicted), counts_of_labels)
     weight = torch.where(known, 1 / chance, 0.0)
     weighted = weight * loss.nan_to_num(0.0)
     control = predicted * (weight - 1)
@@ -224,15 +230,8 @@ def audited_mean(
     return AuditedMean(rows.mean().item(), *bounded_mean_interval(values, counts, per=per, confidence=confidence))
 
 
-def _check_samples(name: str, is_valid: Tensor, rule: str) -> None:
-    if not is_valid.all():
-        raise ValueError(f"{name} must be {rule}, but is not for sample {int((~is_valid).int().argmax())}.")
-
-
-def _check_choice(name: str, surplus: Tensor, expected: str) -> None:
+def _check_choice(name: str, surplus: Tensor, counts: Mapping[str, Any]) -> None:
     """Check that ``surplus``, the labels of each cluster minus those expected, is 0 up to chance."""
     if is_beyond_chance(surplus.sum().item(), surplus.square().sum().item(), surplus.abs().max().item()):
-        rule = "chance must be the probability with which each sample was chosen, whatever its error"
-        why = "labels of complaints must be left out, and samples that are chosen together need clusters"
-        excess = f"there are too {'many' if surplus.sum() > 0 else 'few'} {name}"
-        raise ValueError(f"{rule}, but {excess}: {expected}; {why}.")
+        excess = "many" if surplus.sum() > 0 else "few"
+        raise InvalidValueError("whatever_the_error", "chance", excess=excess, what=name, **counts)

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.inputs.confidence import CONFIDENCE, LEVEL, check_confidence
 
 ALTERNATIVES, MIN_STAKE, MAX_STAKE = 25, 1.2, 40.0
@@ -63,7 +63,8 @@ def anytime_evidence(loss: Tensor, samples: Tensor, *, limit: float | Tensor) ->
     """
     loss, samples = _checked(loss, samples)
     limits = torch.as_tensor(limit, dtype=torch.float64, device=loss.device)
-    require(((limits > 0) & (limits < 1)).all(), "limit must be above 0 and below 1", limit)
+    is_share = ((limits > 0) & (limits < 1)).all()
+    require(is_share, "open_between", "limit", limits.tolist(), minimum=0, maximum=1)
     return mean_product(loss, samples, limits)
 
 
@@ -100,7 +101,7 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: 
         >>> labels_to_alarm(0.02, limit=0.005), labels_to_alarm(0.02, limit=0.005, chance=0.9)
         (256, 721)
     """
-    require(0 < limit < rate < 1, "rate must be above the limit and below 1", f"{rate} with the limit {limit}")
+    require(0 < limit < rate < 1, "above_limit", "rate", rate, limit=limit)
     for name, value in (("level", level), ("chance", chance)):
         check_confidence(value, name)
     no_alarm = np.ones(1)  # the probability of each number of errors without an alarm so far
@@ -113,7 +114,7 @@ def labels_to_alarm(rate: float, *, limit: float, level: float = LEVEL, chance: 
             no_alarm = np.convolve(no_alarm, [1 - rate, rate])[:alarm_at]
             if no_alarm.sum() <= 1 - chance:
                 return start + offset
-    raise ValueError(f"rate must be seen within {MAX_LABELS} labels, but {rate} is too close to the limit {limit}.")
+    raise InvalidValueError("seen_within", "rate", rate, labels=MAX_LABELS, limit=limit)
 
 
 def e_benjamini_hochberg(evidence: Tensor, *, level: float = LEVEL) -> Tensor:
@@ -228,6 +229,6 @@ def _checked(loss: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
     loss = torch.as_tensor(loss).double()
     samples = torch.as_tensor(samples).double()
     loss, samples = torch.broadcast_tensors(loss, samples)  # type: ignore[no-untyped-call]
-    if not ((samples >= 0) & (loss >= 0) & (loss <= samples * (1 + 1e-9))).all():
-        raise ValueError("loss must be sums of losses from 0 to 1, so at least 0 and at most samples, but is not.")
+    is_valid = ((samples >= 0) & (loss >= 0) & (loss <= samples * (1 + 1e-9))).all()
+    require(is_valid, "sums_of_losses", "loss")
     return loss, samples

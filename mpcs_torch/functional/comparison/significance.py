@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.comparison.confidence_intervals import checked_values
 from mpcs_torch.functional.inputs.checks import require_all
 from mpcs_torch.functional.inputs.faults import outside
@@ -40,8 +40,8 @@ def holm_adjusted(p_values: Tensor) -> Tensor:
         tensor([0.0300, 0.0600, 0.0600], dtype=torch.float64)
     """
     is_row = p_values.is_floating_point() and p_values.ndim == 1
-    require(is_row, "p_values must be floating point (M,)", f"{p_values.dtype} {tuple(p_values.shape)}")
-    require_all(~outside(p_values, 0, 1), "p_values must be in [0, 1]", p_values)
+    require(is_row, "float_shape", "p_values", p_values, shape="(M,)")
+    require_all(~outside(p_values, 0, 1), Rule("between", "p_values", {"minimum": 0, "maximum": 1}), p_values)
     ascending, order = p_values.double().sort(stable=True)
     if len(ascending) == 0:
         return ascending

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import quoted, require
+from mpcs_torch.errors import require
 from mpcs_torch.functional.concern.dangerous import DangerousErrorCounts, SeverityMeasure, dangerous_pair_mask
 from mpcs_torch.functional.inputs.arrays import ConcernLike
 from mpcs_torch.functional.inputs.checks import widened, widest_float
@@ -222,7 +222,7 @@ def generalized_area(curve: RiskCoverage) -> Tensor:
 def check_coverage(coverage: float) -> None:
     """Check that a share of decided samples is above 0 and at most 1."""
     is_share = isinstance(coverage, Real) and 0 < coverage <= 1
-    require(is_share, "coverage must be a number above 0 and at most 1", quoted(coverage))
+    require(is_share, "above_at_most", "coverage", coverage, minimum=0, maximum=1)
 
 
 def risk_at(curve: RiskCoverage, coverage: float) -> Tensor:
@@ -245,9 +245,9 @@ def risk_coverage_curve(risk: Tensor, loss: Tensor, weight: Tensor | None = None
         tensor([0.0000, 0.0000, 0.3333], dtype=torch.float64)
     """
     is_alike = loss.shape == risk.shape and risk.ndim == 1
-    require(is_alike, "risk and loss must have the same shape (N,)", f"{tuple(risk.shape)} and {tuple(loss.shape)}")
-    if risk.isnan().any():
-        raise ValueError("risk must hold no NaN.")
+    shapes = [tuple(risk.shape), tuple(loss.shape)]
+    require(is_alike, "same_shape", "risk and loss", shapes, shape="(N,)")
+    require(not risk.isnan().any(), "no_nan", "risk")
     ordered = risk.sort()
     losses = widened(loss[ordered.indices])
     weights = torch.ones_like(losses) if weight is None else weight[ordered.indices].to(losses.dtype)

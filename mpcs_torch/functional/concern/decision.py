@@ -79,7 +79,7 @@ def prior_ratio(
         return None
     if training_priors is None or priors is None:
         missing, present = ("training_priors", "priors") if training_priors is None else ("priors", "training_priors")
-        raise InvalidValueError(f"{missing} must be given together with {present}")
+        raise InvalidValueError("given_with", missing, other=present)
     check_priors(training_priors, num_classes, name="training_priors", above_0=True)
     return priors / training_priors
 

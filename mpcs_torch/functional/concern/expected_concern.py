@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.concern.decision import least_risk, prior_ratio, shifted_probs
 from mpcs_torch.functional.inputs.arrays import ConcernLike, as_tensor, as_tensors, by_class, concern_costs
 from mpcs_torch.functional.inputs.checks import (
@@ -160,10 +160,11 @@ class ExpectedConcern(RowMeasure):
         return self.costs.shape[1] - self.num_classes
 
     @property
-    def value_rules(self) -> Sequence[str]:
-        """The beginnings of the error messages about invalid values."""
-        preds = SCORE_RULES[input_scale(self.from_logits)]
-        rule = f"{preds}, or decisions {decision_range(self.num_classes, self.further)}"
+    def value_rules(self) -> Sequence[Rule]:
+        """The rules of the values of rows."""
+        scores = SCORE_RULES[input_scale(self.from_logits)]
+        decisions = decision_range(self.num_classes, self.further)
+        rule = Rule("scores_or_decisions", "preds", {"scores": scores, "decisions": decisions})
         return value_rules(self.num_classes, rule)
 
     def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples | Decisions:
@@ -173,8 +174,8 @@ class ExpectedConcern(RowMeasure):
         ignored = self.ignore_index
         if preds.is_floating_point():
             return flatten_samples(preds, target, size, input_scale(self.from_logits), ignored, sample_weight)
-        rule = f"preds must be floating point scores to decide by {self.decision!r}"
-        require(self.decision == "most_probable", rule, preds.dtype)
+        can_be_decided = self.decision == "most_probable"
+        require(can_be_decided, "scores_to_decide", "preds", preds.dtype, decision=self.decision)
         return flatten_decisions(preds, target, size, ignored, sample_weight, self.further)
 
     def decide(self, samples: Samples) -> Tensor:
@@ -337,9 +338,9 @@ class CostedDecisions(NamedTuple):
         return costs, *others
 
 
-def cost_rule(num_classes: int) -> str:
-    """Return the beginning of the error message about invalid costs."""
-    return f"target must hold {num_classes} finite costs for each sample"
+def cost_rule(num_classes: int) -> Rule:
+    """Return the rule of the costs of each sample."""
+    return Rule("finite_costs", "target", {"number": num_classes})
 
 
 @dataclass(eq=False)
@@ -360,17 +361,16 @@ class RowCost(RowMeasure):
         check_num_classes(self.num_classes)
 
     @property
-    def value_rules(self) -> Sequence[str]:
-        """The beginnings of the error messages about invalid values."""
+    def value_rules(self) -> Sequence[Rule]:
+        """The rules of the values of rows."""
         return cost_rule(self.num_classes), decision_rule(self.num_classes), WEIGHT_RULE
 
     def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> CostedDecisions:
         """Check shapes and dtypes, decide for the highest score in ``preds``, and flatten to M samples."""
         costs = as_tensor(target, "target").detach()
         is_real = not costs.is_complex() and costs.dtype != torch.bool
-        rule = f"target must be costs (N, {self.num_classes}, ...), one for each decision"
         is_by_class = costs.ndim >= 2 and costs.shape[1] == self.num_classes
-        require(is_real and is_by_class, rule, f"{costs.dtype} of shape {tuple(costs.shape)}")
+        require(is_real and is_by_class, "costs_by_class", "target", costs, classes=self.num_classes)
         unlabelled = costs.new_zeros(costs.shape[:1] + costs.shape[2:], dtype=torch.int64)
         decisions = flatten_decisions(preds, unlabelled, self.num_classes, None, sample_weight)
         costs = costs if costs.is_floating_point() else costs.double()
@@ -428,17 +428,16 @@ def mean_cost_range(counts: Tensor, low: Tensor, high: Tensor) -> Tensor:
     low = as_tensor(low, "low").to(counts.device, torch.float64, copy=True)
     high = as_tensor(high, "high").to(counts.device, torch.float64, copy=True)
     is_alike = low.shape == high.shape and low.ndim in (2, 3) and low.numel()
-    shapes = f"{tuple(low.shape)} and {tuple(high.shape)}"
-    require(is_alike, "low and high must have one shape, (C, K) or (V, C, K)", shapes)
+    shapes = [tuple(low.shape), tuple(high.shape)]
+    require(is_alike, "same_shape", "low and high", shapes, shape="(C, K) or (V, C, K)")
     low = low.reshape(-1, *low.shape[-2:])
     high = high.reshape(-1, *high.shape[-2:])
     for box in (*low, *high):
         check_costs(box, len(box), referral=True)
         box.fill_diagonal_(0)
-    if (low > high).any():
-        raise ValueError("low must nowhere be above high, but is.")
-    rule = f"counts must have shape (..., {low.shape[1]}, {low.shape[2]})"
-    require(counts.shape[-2:] == low.shape[1:], rule, tuple(counts.shape))
+    require(not (low > high).any(), "nowhere_above", "low", other="high")
+    shape = f"(..., {low.shape[1]}, {low.shape[2]})"
+    require(counts.shape[-2:] == low.shape[1:], "shape", "counts", counts, shape=shape)
     counts = counts.double().unsqueeze(-3)
     positive = counts.clamp(min=0)
     negative = counts.clamp(max=0)

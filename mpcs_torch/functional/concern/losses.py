@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.inputs.groups import costs_by_label, flat_costs
 from mpcs_torch.functional.inputs.logits import (
     LossBatch,
@@ -18,7 +18,7 @@ def costs_of_errors(batch: LossBatch, logits: Tensor, costs: Any) -> Tensor:
     """Return what each decision costs beyond the right one, (M, C, C), by ``costs`` (N, C, C, ...) of true classes."""
     flat = flat_costs(costs, logits.shape).to(batch.scores)
     beyond = flat - flat.diagonal(dim1=1, dim2=2).unsqueeze(2)
-    rule = "costs of wrong decisions, beyond that of the right one, must be finite and at least 0"
+    rule = Rule("finite_at_least", "costs of wrong decisions, beyond that of the right one,", {"minimum": 0})
     check_values(rule, beyond, torch.finfo(beyond.dtype).max)
     return beyond
 
@@ -31,7 +31,7 @@ def penalty_matrix(costs: Tensor) -> Tensor:
 
 def concern_loss(batch: LossBatch, penalties: Tensor | None, concern_share: float) -> Tensor:
     """Compute `mpcs_torch.learning.ConcernLoss`; if ``penalties`` is None, all errors have equal penalties."""
-    require(0 <= concern_share <= 1, "concern_share must be from 0 to 1", concern_share)
+    require(0 <= concern_share <= 1, "between", "concern_share", concern_share, minimum=0, maximum=1)
     if concern_share == 0:
         return batch.mean_cross_entropy()
     if penalties is not None:
@@ -89,7 +89,7 @@ def log_complement(scores: Tensor) -> Tensor:
 
 def check_margin(margin: float) -> None:
     """Check that ``margin`` is finite and >= 0."""
-    require(0 <= margin < float("inf"), "margin must be finite and >= 0", margin)
+    require(0 <= margin < float("inf"), "finite_at_least", "margin", margin, minimum=0)
 
 
 def softmax_margin_loss(batch: LossBatch, costs: Tensor, margin: float) -> Tensor:

@@ -51,7 +51,7 @@ def concession_intervals(concession: float) -> int:
     """
     is_number = isinstance(concession, int | float) and not isinstance(concession, bool)
     is_valid = is_number and 2e-9 <= concession < 0.5
-    require(is_valid, "concession must be a number from 2e-9 to below 0.5", repr(concession))
+    require(is_valid, "from_below", "concession", concession, minimum=2e-9, maximum=0.5)
     inverse = 1 / concession
     # 1 / float(1 / n) can differ from n in its last bit.
     steps = round(inverse) if isclose(inverse, round(inverse), rel_tol=1e-14) else ceil(inverse)
@@ -63,8 +63,7 @@ def pattern_settings(
 ) -> tuple[int, int]:
     """Return k and t, with defaults for None. The default of t comes from ``concession``, else from ``concern``."""
     check_num_classes(num_classes)
-    rule = "concession must not be given together with t"
-    require(t is None or concession is None, rule, f"{concession} and t = {t}")
+    require(t is None or concession is None, "not_with", "concession", concession, other="t")
     if t is None and concession is None and is_spec(concern):
         concession = concern.concession
     k = min(DEFAULT_K, num_classes) if k is None else k
@@ -73,10 +72,10 @@ def pattern_settings(
     elif t is None:
         t = DEFAULT_T
     for name, value in (("k", k), ("t", t)):
-        require(isinstance(value, int) and not isinstance(value, bool), f"{name} must be an integer", repr(value))
-    require(1 <= k <= num_classes, f"k must be from 1 to the number of classes ({num_classes})", k)
-    require(t >= 2, "t must be at least 2 (scores divide by t - 1)", t)
-    require(t <= MAX_INTERVALS, f"t must be at most {MAX_INTERVALS} (t times a confidence is exact up to there)", t)
+        require(isinstance(value, int) and not isinstance(value, bool), "whole", name, value)
+    require(1 <= k <= num_classes, "rank", "k", k, classes=num_classes)
+    require(t >= 2, "at_least", "t", t, minimum=2)  # scores divide by t - 1
+    require(t <= MAX_INTERVALS, "at_most", "t", t, maximum=MAX_INTERVALS)  # t times a confidence is exact up to there
     return k, t
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import quoted, require
+from mpcs_torch.errors import require
 from mpcs_torch.functional.inputs.checks import widest_float
 from mpcs_torch.functional.inputs.labels import WeightedSum
 from mpcs_torch.functional.inputs.probabilities import Samples
@@ -82,12 +82,11 @@ class NetBenefit(ProbabilityMeasure):
     def __post_init__(self) -> None:
         """Check the settings."""
         super().__post_init__()
-        rule = f"classes must be a list of some, but not all, of those from 0 to {self.num_classes - 1}"
-        require(isinstance(self.classes, Iterable), rule, quoted(self.classes))
-        labels = set(self.classes)
-        require(labels and labels < set(range(self.num_classes)), rule, quoted(self.classes))
+        labels = set(self.classes) if isinstance(self.classes, Iterable) else set()
+        are_some = labels and labels < set(range(self.num_classes))
+        require(are_some, "some_classes", "classes", self.classes, last=self.num_classes - 1)
         is_number = isinstance(self.threshold, Real)
-        require(is_number and 0 < self.threshold < 1, "threshold must be above 0 and below 1", quoted(self.threshold))
+        require(is_number and 0 < self.threshold < 1, "open_between", "threshold", self.threshold, minimum=0, maximum=1)
         self.classes = tuple(sorted(labels))
 
     @property

@@ -122,7 +122,7 @@ class PartialAUC(ErrorStatistic):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        require(0 < self.max_p_fa <= 1, "max_p_fa must be above 0 and at most 1", self.max_p_fa)
+        require(0 < self.max_p_fa <= 1, "above_at_most", "max_p_fa", self.max_p_fa, minimum=0, maximum=1)
         super().__post_init__()
 
     def from_counts(self, counts: ErrorCounts) -> Tensor:
@@ -188,7 +188,7 @@ def lowest_false_alarm(counts: ErrorCounts, p_miss: float) -> tuple[int, int]:
 
 def check_rate(name: str, rate: float) -> None:
     """Check that ``rate`` is in [0, 1]; ``name`` is its name in the error message."""
-    require(0 <= rate <= 1, f"{name} must be from 0 to 1", rate)
+    require(0 <= rate <= 1, "between", name, rate, minimum=0, maximum=1)
 
 
 def _standardized_area(curve: ErrorRates, max_p_fa: float) -> Tensor:

@@ -72,12 +72,12 @@ def as_points(points: OperatingPoint | Sequence[OperatingPoint]) -> tuple[Operat
 def check_point(point: OperatingPoint) -> OperatingPoint:
     """Check that the prior of ``point`` is in (0, 1), its costs are above 0, and its `weights` do not underflow."""
     is_point = isinstance(point, OperatingPoint)
-    require(is_point, "points must be OperatingPoints, such as OperatingPoint(0.01)", repr(point))
-    require(0 < point.p_target < 1, "p_target must be between 0 and 1", point.p_target)
-    require(0 < point.c_miss < inf, "c_miss must be finite and above 0", point.c_miss)
-    require(0 < point.c_fa < inf, "c_fa must be finite and above 0", point.c_fa)
-    rule = f"p_target * c_miss and (1 - p_target) * c_fa must be at least {MIN_WEIGHT:g}"
-    require(min(point.weights) >= MIN_WEIGHT, rule, point)
+    require(is_point, "instance", "points", point, type="OperatingPoint")
+    require(0 < point.p_target < 1, "open_between", "p_target", point.p_target, minimum=0, maximum=1)
+    require(0 < point.c_miss < inf, "finite_above", "c_miss", point.c_miss, minimum=0)
+    require(0 < point.c_fa < inf, "finite_above", "c_fa", point.c_fa, minimum=0)
+    weights = "p_target * c_miss and (1 - p_target) * c_fa"
+    require(min(point.weights) >= MIN_WEIGHT, "at_least", weights, point, minimum=MIN_WEIGHT)
     return point
 
 
@@ -146,7 +146,7 @@ class CostMeasure(DetectorStatistic):
     def __post_init__(self) -> None:
         """Check the settings."""
         checked = as_points(self.points)
-        require(checked, "points must hold at least one OperatingPoint", repr(self.points))
+        require(checked, "not_empty", "points")
         self.points = checked
         super().__post_init__()
 
@@ -286,7 +286,7 @@ class ActualDetectionCost(CostMeasure):
         """Check the settings."""
         threshold = self.threshold
         is_number = isinstance(threshold, int | float) and not isinstance(threshold, bool) and threshold == threshold
-        require(threshold is None or is_number, "threshold must be a number or None", repr(threshold))
+        require(threshold is None or is_number, "number_or_none", "threshold", threshold)
         super().__post_init__()
         of_points = [point.bayes_threshold if threshold is None else float(threshold) for point in self.points]
         self.thresholds_in_use = [of_points] * self.detectors

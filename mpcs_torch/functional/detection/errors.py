@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, Rule, require
 from mpcs_torch.functional.inputs.arrays import as_tensors, detached
 from mpcs_torch.functional.inputs.checks import check_scores, check_trials
 from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first
@@ -99,9 +99,9 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """Validate scores and labels (N,), and convert them to float64 and bool."""
     check_vector(preds, "N")
     check_trials(preds, target)
-    target_rule = "target must hold 0 for non-targets and 1 for targets"
+    target_rule, score_rule = trial_rules(None)
     label_fault = Fault(target_rule, target, outside(target.long(), 0, 1))
-    raise_first([Fault("preds must hold no NaN", preds, preds.isnan()), label_fault])
+    raise_first([Fault(score_rule, preds, preds.isnan()), label_fault])
     labels = target.bool()
     check_both_occur(labels)
     return detached(preds).double(), labels
@@ -110,14 +110,14 @@ def checked_scores(preds: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 def check_vector(preds: Tensor, size: str) -> None:
     """Check that ``preds`` has one dimension, named ``size`` in the error message, and is floating point."""
     is_vector = preds.is_floating_point() and preds.ndim == 1
-    require(is_vector, f"preds must be floating point scores ({size},)", f"{preds.dtype} {tuple(preds.shape)}")
+    require(is_vector, "float_shape", "preds", preds, shape=f"({size},)")
 
 
 def check_both_occur(labels: Tensor, name: str = "") -> None:
     """Check that ``labels`` has both targets and non-targets; the error message ends with ``name`` (" of class 2")."""
     missing = missing_kind(labels)
     if missing is not None:
-        raise ValueError(f"target must hold targets and non-targets, but holds no {missing}{name}.")
+        raise InvalidValueError("both_kinds", "target", missing=missing, of=name)
 
 
 def missing_kind(labels: Tensor) -> str | None:
@@ -206,10 +206,10 @@ class TrialBatch(NamedTuple):
         return labels._replace(rule=target_rule), scores
 
 
-def trial_rules(num_classes: int | None) -> tuple[str, str]:
-    """Return the beginnings of the error messages about invalid values of target and preds."""
-    of_targets = "target must hold 0 for non-targets and 1 for targets (or ignore_index)"
-    return of_targets if num_classes is None else label_rule(num_classes), "preds must hold no NaN"
+def trial_rules(num_classes: int | None) -> tuple[Rule, Rule]:
+    """Return the rules of the values of target and preds."""
+    of_target = Rule("trial_labels", "target") if num_classes is None else label_rule(num_classes)
+    return of_target, Rule("no_nan", "preds")
 
 
 def flatten_trials(preds: Tensor, target: Tensor, *, num_classes: int | None, ignore_index: int | None) -> TrialBatch:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.detection.errors import check_vector
 from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first
 
@@ -21,14 +21,6 @@ class CohortStatistics(NamedTuple):
         return CohortStatistics(self.mean[names], self.deviation[names])
 
 
-class SameScoresError(ValueError):
-    """A name has no two distinct scores against the cohort (impostors), so that their deviation is not above 0."""
-
-    def __init__(self, name: int) -> None:
-        super().__init__(f"preds must hold two scores that differ for each name, but name {name} has none.")
-        self.name = name
-
-
 def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int | None = None) -> CohortStatistics:
     """Compute the mean and the standard deviation of scores against a cohort of impostors, for each name.
 
@@ -42,22 +34,22 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
         top: The number of highest scores of each name to use, at least 2, for adaptive normalisation. Default: all.
 
     Raises:
-        ValueError: If a setting, a shape, a dtype or a value breaks its rule above.
-        SameScoresError: If a name has no two distinct scores; a ValueError with the attribute ``name``.
+        ValueError: If a setting, a shape, a dtype or a value breaks its rule above, or if a name has no two distinct
+            scores, so that their deviation is not above 0.
 
     Example:
         >>> cohort_statistics(torch.tensor([1.0, 3.0, 0.0, 4.0]), torch.tensor([0, 0, 1, 1]), num_names=2).mean
         tensor([2., 2.], dtype=torch.float64)
     """
-    require(num_names >= 1, "num_names must be at least 1", num_names)
-    require(top is None or top >= 2, "top must be at least 2", top)
+    require(num_names >= 1, "at_least", "num_names", num_names, minimum=1)
+    require(top is None or top >= 2, "at_least", "top", top, minimum=2)
     check_vector(preds, "M")
     is_alike = not names.is_floating_point() and names.shape == preds.shape
-    require(is_alike, f"names must be integers {tuple(preds.shape)}", f"{names.dtype} {tuple(names.shape)}")
-    name_rule = f"names must be from 0 to {num_names - 1}"
+    require(is_alike, "integer_shape", "names", names, shape=tuple(preds.shape))
+    name_rule = Rule("between", "names", {"minimum": 0, "maximum": num_names - 1})
     raise_first(
         [
-            Fault("preds must be finite", preds, ~preds.isfinite()),
+            Fault(Rule("finite", "preds"), preds, ~preds.isfinite()),
             Fault(name_rule, names, outside(names, 0, num_names - 1)),
         ]
     )
@@ -67,9 +59,8 @@ def cohort_statistics(preds: Tensor, names: Tensor, *, num_names: int, top: int 
         by_name = tuple(scores.topk(min(top, len(scores))).values for scores in by_name)
     mean = torch.stack([scores.mean() for scores in by_name])
     deviation = torch.stack([(scores - scores.mean()).square().mean().sqrt() for scores in by_name])
-    bad = ~(deviation > 0)
-    if bad.any():
-        raise SameScoresError(int(bad.nonzero()[0]))
+    bad = (~(deviation > 0)).nonzero().flatten().tolist()
+    require(not bad, "cohort", "preds", names=bad)
     return CohortStatistics(mean, deviation)
 
 
@@ -105,14 +96,10 @@ def normalize_scores(
         tensor([2., 1.], dtype=torch.float64)
     """
     cohorts = [statistics for statistics in (enrollment, test) if statistics is not None]
-    if not cohorts:
-        raise ValueError("enrollment or test must be given, but both are None.")
+    require(cohorts, "given_or", "enrollment", other="test")
     check_vector(preds, "N")
     for statistics in cohorts:
-        if statistics.mean.shape != preds.shape:
-            raise ValueError(
-                f"the statistics must have the shape of preds, {tuple(preds.shape)}, "
-                f"but have {tuple(statistics.mean.shape)}."
-            )
+        is_alike = statistics.mean.shape == preds.shape
+        require(is_alike, "shape_of", "the statistics", statistics.mean, other="preds", shape=tuple(preds.shape))
     parts = [(preds.double() - statistics.mean) / statistics.deviation for statistics in cohorts]
     return torch.stack(parts).mean(dim=0)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import Rule
 from mpcs_torch.functional.detection.errors import (
     IGNORED,
     ErrorCounts,
@@ -82,8 +83,8 @@ class TrialMeasure(ABC, Generic[Value]):
         check_choice("average", self.average, self.averages)
 
     @property
-    def value_rules(self) -> Sequence[str]:
-        """The beginnings of the error messages about invalid values."""
+    def value_rules(self) -> Sequence[Rule]:
+        """The rules of the values of rows."""
         return trial_rules(self.num_classes)
 
     @property

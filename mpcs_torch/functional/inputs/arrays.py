@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import InvalidValueError
+
 
 class ConcernLike(Protocol):
     """The members of `mpcs_torch.ConcernSpec` (the costs of errors) that `mpcs_torch.functional` uses.
@@ -44,8 +46,7 @@ def as_tensor(values: Any, name: str) -> Tensor:
         # torch cannot wrap a read-only array or one with negative strides.
         return torch.from_numpy(array if array.flags.writeable and array.flags.c_contiguous else array.copy())
     except (TypeError, ValueError):
-        dtype = getattr(values, "dtype", "mixed values")
-        raise ValueError(f"{name} must hold numbers, but got {type(values).__name__} of {dtype}.") from None
+        raise InvalidValueError("numbers", name, values) from None
 
 
 def as_tensors(preds: Any, target: Any, sample_weight: Any = None) -> tuple[Tensor, Tensor, Tensor | None]:
@@ -103,7 +104,7 @@ def concern_pairs(concern: Tensor | ConcernLike) -> Tensor:
 
 def _concern_tensor(concern: Any) -> Tensor:
     if not isinstance(concern, Tensor) and not hasattr(concern, "__array__") and not isinstance(concern, list):
-        raise ValueError(f"concern must be a ConcernSpec or a tensor, but got {no_concern(concern)}")
+        raise InvalidValueError("spec_or_tensor", "concern", concern)
     return as_tensor(concern, "concern")
 
 

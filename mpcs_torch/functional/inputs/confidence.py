@@ -9,4 +9,4 @@ CONFIDENCE_TEXT = f"{100 * CONFIDENCE:g} %"
 
 def check_confidence(value: float, name: str = "confidence") -> None:
     """Check that ``value`` is above 0 and below 1; the error message begins with ``name``."""
-    require(0 < value < 1, f"{name} must be above 0 and below 1", value)
+    require(0 < value < 1, "open_between", name, value, minimum=0, maximum=1)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.inputs.arrays import as_tensors
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores, check_target
 from mpcs_torch.functional.inputs.faults import Fault, outside
@@ -63,15 +64,15 @@ class Decisions(NamedTuple):
         return self.labels.find_faults(decision_rule(self.labels.num_classes, self.further), self.raw, broken)
 
 
-def decision_rule(num_classes: int, further: int = 0) -> str:
-    """Return the beginning of the error message about invalid values of preds."""
-    return f"preds must hold class indices {decision_range(num_classes, further)}, or scores without NaN"
+def decision_rule(num_classes: int, further: int = 0) -> Rule:
+    """Return the rule of the values of preds."""
+    return Rule("decisions_or_scores", "preds", {"decisions": decision_range(num_classes, further)})
 
 
-def decision_range(num_classes: int, further: int) -> str:
-    """Return the range of valid integer decisions as text, for error messages."""
-    coarse = f", to {num_classes + further - 2} for coarse answers" if further > 1 else ""
-    return f"from 0 to {num_classes - 1}" + (f" ({REFERRED} for a referral{coarse})" if further else "")
+def decision_range(num_classes: int, further: int) -> Rule:
+    """Return the range of valid integer decisions."""
+    code = ("classes_only", "with_referral", "with_answers")[min(further, 2)]
+    return Rule(code, "", {"last": num_classes - 1, "referred": REFERRED, "last_answer": num_classes + further - 2})
 
 
 def flatten_decisions(
@@ -97,8 +98,7 @@ def flatten_decisions(
             raw = raw.reshape(-1)
             predicted = predicted.reshape(-1)
     else:
-        if preds.is_complex():
-            raise ValueError(f"preds must be classes or real scores, but got dtype {preds.dtype}.")
+        require(not preds.is_complex(), "classes_or_scores", "preds", preds.dtype)
         check_target(target, preds.shape)
         raw = preds.reshape(-1).long()
         predicted = raw.clamp(0, num_classes - 1 + max(0, further - 1))

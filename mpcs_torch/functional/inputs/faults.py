@@ -8,15 +8,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import InvalidValueError
+from mpcs_torch.errors import Rule
 from mpcs_torch.functional.inputs.sum_tolerance import sums_to_1
 
 
 class Fault(NamedTuple):
     """A validation rule for M samples, and which of them violate it."""
 
-    rule: str
-    """The beginning of the error message: the name of the argument and its rule."""
+    rule: Rule
     values: Tensor
     """(M,) or (M, C): the argument's values, to quote in the error message."""
     broken: Tensor
@@ -35,7 +34,7 @@ def raise_first(faults: Sequence[Fault]) -> None:
             sample = int(fault.broken.int().argmax())
             value = fault.values[sample]
             column = int(value.isnan().int().argmax()) if value.ndim and value.isnan().any() else None
-            raise InvalidValueError(fault.rule, _quote(value), sample=sample, column=column)
+            raise fault.rule.broken_by(value.tolist(), sample=sample, column=column)
 
 
 def count_faults(faults: Sequence[Fault]) -> Tensor:
@@ -43,18 +42,11 @@ def count_faults(faults: Sequence[Fault]) -> Tensor:
     return torch.stack([fault.broken.sum() for fault in faults])
 
 
-def raise_for_counts(counts: Tensor, rules: Sequence[str]) -> None:
+def raise_for_counts(counts: Tensor, rules: Sequence[Rule]) -> None:
     """Raise an InvalidValueError for the first of ``rules`` with a count above 0; this waits for an accelerator."""
     for rule, count in zip(rules, counts.tolist(), strict=True):
         if count:
-            raise InvalidValueError(rule, count=count)
-
-
-def _quote(value: Tensor) -> str:
-    if value.ndim == 0:
-        return str(value.item()) if not value.is_floating_point() else f"{value.item():g}"
-    shown = ", ".join(f"{entry:g}" for entry in value[:10].tolist())
-    return f"[{shown}{', ...' if len(value) > 10 else ''}]"
+            raise rule.broken_by(count=count)
 
 
 class ProbabilitiesWarning(UserWarning):

@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import InvalidValueError, require
+from mpcs_torch.errors import InvalidValueError, Rule, require
 from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
+from mpcs_torch.functional.inputs.labels import WEIGHT_RULE
 
 
 class Groups(NamedTuple):
@@ -28,27 +29,29 @@ def row_names(argument: str, values: Any, number: int) -> list[str]:
     """Return one name per row; raise a ValueError if ``values`` lacks a name, or does not hold ``number`` names."""
     plain = values.tolist() if hasattr(values, "tolist") else values
     names = [] if isinstance(plain, str) else list(plain)
-    if any(isinstance(name, list) for name in names):
-        raise ValueError(f"{argument} must have one dimension, but has more.")
-    require(len(names) == number, f"{argument} must be one name for each of the {number} rows", len(names))
+    require(not any(isinstance(name, list) for name in names), "one_dimension", argument)
+    require(len(names) == number, "name_for_each", argument, len(names), rows=number)
     missing = next((row for row, name in enumerate(names) if _is_missing(name)), None)
     if missing is not None:
-        raise ValueError(f"{argument} must have a name for every row, but row {missing} (from 0) has none.")
+        raise InvalidValueError("named", argument, names[missing], sample=missing)
     return [str(name) for name in names]
 
 
-ROW_RULES: Mapping[str, tuple[str, Callable[[Tensor], Tensor]]] = {
-    "weight": ("at least 0 and finite", lambda numbers: (numbers >= 0) & numbers.isfinite()),
-    "frequency": ("a whole number of at least 1", lambda numbers: (numbers >= 1) & (numbers % 1 == 0)),
-    "cost": ("finite", torch.isfinite),
-    "amount": ("at least 0", lambda numbers: ~(numbers < 0)),
+ROW_RULES: Mapping[str, tuple[Rule, Callable[[Tensor], Tensor]]] = {
+    "weights": (WEIGHT_RULE._replace(argument="weights"), lambda numbers: (numbers >= 0) & numbers.isfinite()),
+    "frequencies": (
+        Rule("whole_at_least", "frequencies", {"minimum": 1}),
+        lambda numbers: (numbers >= 1) & (numbers % 1 == 0),
+    ),
+    "costs": (Rule("finite", "costs"), torch.isfinite),
+    "amounts": (Rule("at_least", "amounts", {"minimum": 0}), lambda numbers: ~(numbers < 0)),
 }
-"""The rule of each kind of value, as text, and a function that returns which values obey the rule."""
+"""The rule of each value of a row, by argument, and a function that returns which values obey the rule."""
 
 
 def row_weights(values: Any, number: int) -> Tensor:
     """Validate one weight for each of ``number`` rows, and return them as float64 (N,) on the CPU."""
-    return _row_values("weights", "weight", values, number).double()
+    return _row_values("weights", values, number).double()
 
 
 MAX_REPEATED = 10**8
@@ -57,10 +60,9 @@ MAX_REPEATED = 10**8
 
 def row_frequencies(values: Any, number: int) -> Tensor:
     """Validate the number of repetitions of each of ``number`` rows, and return int64 (N,) on the CPU."""
-    counts = _row_values("frequencies", "frequency", values, number)
-    if counts.double().sum() > MAX_REPEATED:
-        rule = f"frequencies must sum to at most {MAX_REPEATED}"
-        raise ValueError(f"{rule}, but sum to {counts.double().sum():g}.")
+    counts = _row_values("frequencies", values, number)
+    total = counts.double().sum().item()
+    require(total <= MAX_REPEATED, "sum_at_most", "frequencies", total, maximum=MAX_REPEATED)
     return counts.long()
 
 
@@ -71,12 +73,12 @@ def row_costs(values: Any, target: Tensor, shape: Sequence[int]) -> Tensor:
     """
     costs = as_tensor(values, "costs").cpu().double()
     if tuple(costs.shape) == tuple(shape):
-        return valid_values("costs", "cost", by_class(costs, shape[1]))
-    rule = f"costs must be of each decision, {(*shape,)}, or by true class, {_by_true_class(shape)}"
-    require(tuple(costs.shape) == _by_true_class(shape), rule, tuple(costs.shape))
-    if target.ndim > 1:
-        raise ValueError("costs must be (N, C) where labels are soft, not (N, C, C): no label says which are meant.")
-    return costs_by_label(valid_values("costs", "cost", flat_costs(costs, shape)), target)
+        return valid_values("costs", by_class(costs, shape[1]))
+    by_true = _by_true_class(shape)
+    of_each = tuple(costs.shape) == by_true
+    require(of_each, "shape", "costs", costs, shape=f"{(*shape,)}, or by true class, {by_true}")
+    require(target.ndim == 1, "costs_of_soft_labels", "costs")
+    return costs_by_label(valid_values("costs", flat_costs(costs, shape)), target)
 
 
 def costs_by_label(costs: Tensor, target: Tensor) -> Tensor:
@@ -110,9 +112,9 @@ def costs_if_wrong(amounts: Tensor) -> Tensor:
                  [3000.,    0.]]])
     """
     amounts = as_tensor(amounts, "amounts")
-    require(amounts.ndim, "amounts must have shape (N, C), (N, C, ...) or (C,)", "()")
+    require(amounts.ndim, "shape", "amounts", amounts, shape="(N, C), (N, C, ...) or (C,)")
     place = min(1, amounts.ndim - 1)
-    of_class = valid_values("amounts", "amount", amounts).movedim(place, -1)
+    of_class = valid_values("amounts", amounts).movedim(place, -1)
     is_right = torch.eye(of_class.shape[-1], dtype=torch.bool, device=of_class.device)
     return torch.where(is_right, 0, of_class.unsqueeze(-2)).movedim((-2, -1), (place, place + 1))
 
@@ -120,8 +122,8 @@ def costs_if_wrong(amounts: Tensor) -> Tensor:
 def flat_costs(costs: Any, shape: Sequence[int]) -> Tensor:
     """Flatten ``costs`` by true class, (N, C, C, ...), for scores of ``shape`` (N, C, ...) or (C,), to (M, C, C)."""
     costs = as_tensor(costs, "costs").detach()
-    rule = f"costs must be by true class, {_by_true_class(shape)} (functional.costs_if_wrong makes them of amounts)"
-    require(tuple(costs.shape) == _by_true_class(shape), rule, tuple(costs.shape))
+    by_true = _by_true_class(shape)
+    require(tuple(costs.shape) == by_true, "costs_by_true_class", "costs", costs, shape=by_true)
     place = min(1, len(shape) - 1)
     last: Tensor = costs.movedim((place, place + 1), (-2, -1))
     return last.reshape(-1, shape[place], shape[place])
@@ -133,25 +135,22 @@ def _by_true_class(shape: Sequence[int]) -> tuple[int, ...]:
     return (*shape[: place + 1], *shape[place:])
 
 
-def _row_values(name: str, kind: str, values: Any, number: int) -> Tensor:
+def _row_values(argument: str, values: Any, number: int) -> Tensor:
     """Validate one value for each of ``number`` rows."""
-    tensor = as_tensor(values, name).cpu()
-    require(tensor.shape == (number,), f"{name} must be (N,) for the {number} rows", f"shape {tuple(tensor.shape)}")
-    return valid_values(name, kind, tensor)
+    tensor = as_tensor(values, argument).cpu()
+    require(tensor.shape == (number,), "shape", argument, tensor, shape=(number,))
+    return valid_values(argument, tensor)
 
 
-def valid_values(name: str, kind: str, tensor: Tensor) -> Tensor:
-    """Return ``tensor`` (N, ...), whose values must obey the rule of their ``kind``."""
-    rule, is_valid = ROW_RULES[kind]
+def valid_values(argument: str, tensor: Tensor) -> Tensor:
+    """Return ``tensor`` (N, ...), whose values must obey the rule of ``argument``."""
+    rule, is_valid = ROW_RULES[argument]
     flat = tensor.unsqueeze(1).flatten(1)  # one value for each row, or one for each decision
     bad = (~is_valid(flat)).nonzero().tolist()
     if bad:
         sample, column = bad[0]
-        value = f"{flat[sample, column]:g}"
-        has_columns = tensor.ndim > 1
-        raise InvalidValueError(
-            f"{name} must each be {rule}", value, sample=sample, column=column if has_columns else None
-        )
+        place = {"sample": sample, "column": column if tensor.ndim > 1 else None}
+        raise rule.broken_by(flat[sample, column].item(), **place)
     return tensor
 
 
@@ -159,7 +158,7 @@ def group_codes(argument: str, values: Any, number: int) -> Groups:
     """Return the group of each row from ``values``, one group name per row; `Groups` are returned unchanged."""
     if isinstance(values, Groups):
         count = len(values.codes)
-        require(count == number, f"{argument} must be one name for each of the {number} rows", count)
+        require(count == number, "name_for_each", argument, count, rows=number)
         return values
     codes = dict[str, int]()
     row_codes = [codes.setdefault(name, len(codes)) for name in row_names(argument, values, number)]
@@ -171,7 +170,7 @@ def codes_by_column(groups: Any, number: int) -> dict[str, Groups]:
     if groups is None:
         return {}
     is_mapping = isinstance(groups, Mapping)
-    require(is_mapping, "groups must map columns to the names of rows", f"a {type(groups).__name__}")
+    require(is_mapping, "mapping_of_names", "groups", groups)
     return {column: group_codes(f"groups[{column!r}]", values, number) for column, values in groups.items()}
 
 

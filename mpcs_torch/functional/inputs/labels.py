@@ -6,12 +6,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.inputs.arrays import at_rows
 from mpcs_torch.functional.inputs.checks import widened, widest_float
 from mpcs_torch.functional.inputs.faults import Fault, outside
 
-WEIGHT_RULE = "sample_weight must be finite and >= 0"
-"""The beginning of the error message about invalid values of sample_weight."""
+WEIGHT_RULE = Rule("finite_at_least", "sample_weight", {"minimum": 0})
 
 
 class Bins(NamedTuple):
@@ -90,7 +90,7 @@ class Labels(NamedTuple):
         places = Bins(bins.codes * width + term.place, bins.number * width)
         return places.sum(weighted).view(bins.number, width)
 
-    def find_faults(self, rule: str, preds: Tensor, broken: Tensor) -> Sequence[Fault]:
+    def find_faults(self, rule: Rule, preds: Tensor, broken: Tensor) -> Sequence[Fault]:
         """Return a `Fault` for each of `value_rules`; ``broken`` (M,) marks the samples that violate ``rule``."""
         bad_labels = outside(self.raw, 0, self.num_classes - 1)
         if self.ignored is not None:
@@ -103,14 +103,14 @@ class Labels(NamedTuple):
         )
 
 
-def value_rules(num_classes: int, rule: str) -> tuple[str, str, str]:
-    """Return the beginnings of the error messages about invalid target, preds (``rule``) and sample_weight."""
+def value_rules(num_classes: int, rule: Rule) -> tuple[Rule, Rule, Rule]:
+    """Return the rules of the values of target, preds (``rule``) and sample_weight."""
     return label_rule(num_classes), rule, WEIGHT_RULE
 
 
-def label_rule(num_classes: int) -> str:
-    """Return the beginning of the error message about invalid values of target."""
-    return f"target must hold class indices from 0 to {num_classes - 1} (or ignore_index)"
+def label_rule(num_classes: int) -> Rule:
+    """Return the rule of the values of target."""
+    return Rule("class_indices", "target", {"last": num_classes - 1})
 
 
 def flatten_labels(target: Tensor, num_classes: int, ignore_index: int | None, sample_weight: Tensor | None) -> Labels:
@@ -134,11 +134,7 @@ def flatten_weight(sample_weight: Tensor | None, shape: torch.Size, device: torc
 
 def check_weight_shape(sample_weight: Tensor, shape: torch.Size) -> None:
     """Check that ``sample_weight`` has the shape ``shape``, one weight for each sample."""
-    if sample_weight.shape != shape:
-        raise ValueError(
-            f"sample_weight must have shape {tuple(shape)}, one weight for each sample, "
-            f"but got {tuple(sample_weight.shape)}."
-        )
+    require(sample_weight.shape == shape, "shape", "sample_weight", sample_weight, shape=tuple(shape))
 
 
 def find_bad_weights(weight: Tensor) -> Fault:

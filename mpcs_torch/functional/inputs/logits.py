@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.inputs.arrays import as_tensor, by_class
 from mpcs_torch.functional.inputs.checks import check_choice, check_target
 from mpcs_torch.functional.inputs.faults import outside, warn_of_probabilities
@@ -109,22 +109,22 @@ def sum_by_shares(shares: Tensor, logs: Tensor) -> Tensor:
 def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_weight: Tensor | None) -> LossBatch:
     """Check and flatten logits (N, C, ...) or (C,), and labels (N, ...) or (), or soft targets shaped like logits."""
     weight, ignore_index, label_smoothing, reduction = settings
-    require(logits.is_floating_point(), "logits must be floating point", f"dtype {logits.dtype}")
+    require(logits.is_floating_point(), "floating", "logits", logits.dtype)
     classes = logits.shape[min(1, logits.ndim - 1)] if logits.ndim else 0
-    require(classes >= 2, "logits must have shape (N, C), (N, C, ...) or (C,) with C >= 2", tuple(logits.shape))
+    require(classes >= 2, "shape", "logits", logits, shape="(N, C), (N, C, ...) or (C,) with C >= 2")
     shape = logits.shape[:1] + logits.shape[2:] if logits.ndim > 1 else torch.Size()
     dtype = torch.float32 if logits.element_size() == 2 else logits.dtype
     if target.is_floating_point():
-        rule = f"target of a floating dtype must have the shape of logits, {tuple(logits.shape)}"
-        require(target.shape == logits.shape, rule, tuple(target.shape))
-        require(ignore_index < 0, "ignore_index must be below 0 where the target holds shares", ignore_index)
+        is_alike = target.shape == logits.shape
+        require(is_alike, "shape_of", "target", target, other="logits", shape=tuple(logits.shape))
+        require(ignore_index < 0, "below_0_for_shares", "ignore_index", ignore_index)
         flat_target = by_class(target, classes).to(dtype)
-        check_values("target must hold finite shares >= 0 of each class", flat_target, torch.finfo(dtype).max)
+        check_values(Rule("finite_shares", "target"), flat_target, torch.finfo(dtype).max)
     else:
         check_target(target, shape)
         flat_target = target.reshape(-1).long()
         check_labels(flat_target, classes, ignore_index)
-    require(0 <= label_smoothing <= 1, "label_smoothing must be from 0 to 1", label_smoothing)
+    require(0 <= label_smoothing <= 1, "between", "label_smoothing", label_smoothing, minimum=0, maximum=1)
     if weight is not None:
         check_class_count(weight, classes)
         settings = settings._replace(weight=weight.to(logits.device, dtype))
@@ -139,11 +139,11 @@ def loss_batch(logits: Tensor, target: Tensor, settings: LossSettings, sample_we
 def check_labels(target: Tensor, classes: int, ignore_index: int) -> None:
     """Check on the CPU that int64 labels are classes or ``ignore_index``; on an accelerator, check nothing."""
     counted = torch.where(target == ignore_index, 0, target)
-    rule = f"target must hold class indices from 0 to {classes - 1}, or ignore_index ({ignore_index})"
+    rule = Rule("class_indices_or", "target", {"last": classes - 1, "ignored": ignore_index})
     check_values(rule, counted, classes - 1)
 
 
-def check_values(rule: str, values: Tensor, highest_allowed: float, lowest_allowed: float = 0.0) -> None:
+def check_values(rule: Rule, values: Tensor, highest_allowed: float, lowest_allowed: float = 0.0) -> None:
     """Check on the CPU that ``values`` are in the allowed range; on an accelerator, check nothing."""
     if not values.is_cpu or torch.compiler.is_compiling():
         return
@@ -153,7 +153,7 @@ def check_values(rule: str, values: Tensor, highest_allowed: float, lowest_allow
     except RuntimeError:  # inside vmap, values cannot be read
         return
     if not is_valid:
-        raise ValueError(f"{rule}, but got {values[bad][0].item()}.")
+        raise rule.broken_by(values[bad][0].item())
 
 
 def checked_sample_weight(sample_weight: Tensor, shape: torch.Size) -> Tensor:
@@ -172,11 +172,11 @@ def check_class_weight(weight: Tensor | None, num_classes: int | None = None) ->
     weight = as_tensor(weight, "weight")
     check_class_count(weight, num_classes)
     is_valid = not weight.is_complex() and (weight.isfinite() & (weight >= 0)).all()
-    require(is_valid, "weight must hold finite weights >= 0, one per class", weight.tolist())
+    require(is_valid, "class_weights", "weight", weight.tolist())
     return weight
 
 
 def check_class_count(weight: Tensor, num_classes: int | None) -> None:
     """Check that ``weight`` has one weight for each class."""
-    rule = f"weight must have shape ({num_classes or 'C'},), one per class"
-    require(weight.ndim == 1 and num_classes in (None, len(weight)), rule, tuple(weight.shape))
+    is_by_class = weight.ndim == 1 and num_classes in (None, len(weight))
+    require(is_by_class, "shape", "weight", weight, shape=f"({num_classes or 'C'},)")

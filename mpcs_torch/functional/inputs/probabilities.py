@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from mpcs_torch.errors import InvalidValueError, Rule
 from mpcs_torch.functional.inputs.arrays import EVERY_ROW, as_tensors, by_class, concat_chunks
 from mpcs_torch.functional.inputs.checks import check_num_classes, check_scores
 from mpcs_torch.functional.inputs.faults import Fault, outside, raise_first, warn_of_probabilities
@@ -69,12 +70,11 @@ class Samples(NamedTuple):
         return self.labels.find_faults(SCORE_RULES[self.scale], self.scores, broken)
 
 
-SCORE_RULES: Mapping[Scale, str] = {
-    "logits": "preds must be logits without NaN or +inf",
-    "log_probs": "preds must be log-probabilities whose exponentials sum to 1 over dimension 1",
-    "probs": "preds must be probabilities >= 0 that sum to 1 over dimension 1 (for logits pass from_logits=True)",
+SCORE_RULES: Mapping[Scale, Rule] = {
+    "logits": Rule("logits", "preds"),
+    "log_probs": Rule("log_probabilities", "preds"),
+    "probs": Rule("probabilities", "preds"),
 }
-"""The beginnings of the error messages about invalid values of preds."""
 
 
 def compute_dtype(scores: Tensor) -> torch.dtype:
@@ -114,10 +114,7 @@ def as_two_classes(preds: Tensor, target: Tensor, num_classes: int, scale: Scale
     if num_classes != 2 or preds.shape != target.shape or not preds.is_floating_point() or scale == "log_probs":
         return preds
     if scale is None:
-        raise ValueError(
-            f"preds must have shape (N, 2) or hold integer decisions, but got {preds.dtype} {tuple(preds.shape)}: "
-            "pass decisions such as (preds > 0.5).long() of the probabilities of class 1."
-        )
+        raise InvalidValueError("binary_scores", "preds", preds)
     # A sigmoid is a softmax of the score and 0.
     return torch.stack([1 - preds if scale == "probs" else torch.zeros_like(preds), preds], dim=1)
 

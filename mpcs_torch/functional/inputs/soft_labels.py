@@ -6,21 +6,16 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.inputs.arrays import as_tensor, as_tensors, at_rows, by_class, concat_chunks, map_chunks
 from mpcs_torch.functional.inputs.checks import check_floating, widened
 from mpcs_torch.functional.inputs.faults import Fault, outside
 from mpcs_torch.functional.inputs.labels import WEIGHT_RULE, Bins, find_bad_weights, flatten_weight
 
-SOFT_RULES = (
-    "target must hold degrees of truth from 0 to 1",
-    "preds must hold degrees of truth from 0 to 1",
-    WEIGHT_RULE,
-)
-"""The beginnings of the error messages about invalid values of target, preds and sample_weight."""
+SOFT_RULES = Rule("degrees", "target"), Rule("degrees", "preds"), WEIGHT_RULE
 ROUNDING = 1e-6
 """The tolerated distance from [0, 1], because the mean of float32 values is rounded."""
-SHARE_RULE = "target must hold shares of annotators that sum to 1, for metrics that count classes"
+SHARE_RULE = Rule("shares_of_annotators", "target")
 
 
 class SoftSamples(NamedTuple):
@@ -110,22 +105,21 @@ def flatten_soft(
     """Check shapes and dtypes (C only if ``num_classes`` is given); flatten (N,), (N, C) or (N, C, ...) to (M, C)."""
     preds, target, sample_weight = as_tensors(preds, target, sample_weight)
     ignore = None if ignore is None else as_tensor(ignore, "ignore")
-    check_floating(preds, "degrees of truth")
+    check_floating(preds)
     is_real = preds.ndim > 0 and not target.is_complex()
     _check_alike("target", target, preds, kind="real", is_kind=is_real)
     if ignore is not None:
         _check_alike("ignore", ignore, preds, kind="bool", is_kind=ignore.dtype == torch.bool)
     classes = preds.shape[1] if preds.ndim > 1 else 1
-    shape = tuple(preds.shape)
-    require(num_classes in (None, classes), f"preds must hold {num_classes} classes", f"shape {shape}")
+    require(num_classes in (None, classes), "class_dimension", "preds", preds, classes=num_classes)
     weight = flatten_weight(sample_weight, preds.shape[:1] + preds.shape[2:], preds.device)
     ignored = None if ignore is None else by_class(ignore, classes)
     return SoftSamples(by_class(preds, classes), by_class(target, classes), ignored, weight, sample_weight is not None)
 
 
 def _check_alike(name: str, values: Tensor, preds: Tensor, *, kind: str, is_kind: bool) -> None:
-    rule = f"{name} must be {kind} and have the shape of preds {tuple(preds.shape)}"
-    require(is_kind and values.shape == preds.shape, rule, f"{values.dtype} of shape {tuple(values.shape)}")
+    is_alike = is_kind and values.shape == preds.shape
+    require(is_alike, "alike", name, values, kind=kind, other="preds", shape=tuple(preds.shape))
 
 
 def annotator_shares(degrees: Tensor) -> tuple[Tensor, Fault]:

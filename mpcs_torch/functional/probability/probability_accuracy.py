@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import Rule, require
 from mpcs_torch.functional.inputs.arrays import map_chunks
 from mpcs_torch.functional.inputs.checks import check_choice, check_num_classes, widened, widest_float
 from mpcs_torch.functional.inputs.labels import Bins, value_rules
@@ -218,18 +218,18 @@ class ProbabilityAccuracy(Measure):
         """Check the settings."""
         check_num_classes(self.num_classes)
         check_floor(self.epsilon)
-        require(self.n_bins >= 1, "n_bins must be at least 1", self.n_bins)
+        require(self.n_bins >= 1, "at_least", "n_bins", self.n_bins, minimum=1)
         delta = self.delta
         is_valid = delta is None or (0 < delta <= 1 and abs(1 / delta - round(1 / delta)) < 1e-6)
-        require(is_valid, "delta must be 1 divided by a whole number, or None", delta)
+        require(is_valid, "inverse_of_whole", "delta", delta)
         check_choice("span", self.span, BinSpan)
         singular = 1 if delta is None else round(1 / delta)
         is_multiple = self.cells is None or (self.cells >= 1 and self.cells % singular == 0)
-        require(is_multiple, f"cells must be None or a multiple of 1 / delta = {singular}", self.cells)
+        require(is_multiple, "multiple", "cells", self.cells, number=singular)
 
     @property
-    def value_rules(self) -> Sequence[str]:
-        """The beginnings of the error messages about invalid values."""
+    def value_rules(self) -> Sequence[Rule]:
+        """The rules of the values of rows."""
         return value_rules(self.num_classes, SCORE_RULES[input_scale(self.from_logits)])
 
     @property
@@ -250,8 +250,7 @@ class ProbabilityAccuracy(Measure):
 
     def rows(self, preds: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Samples:
         """Flatten a batch of scores (N, C, ...) and labels (N, ...)."""
-        if sample_weight is not None:
-            raise ValueError("sample_weight must be None: measured probabilities take no weights.")
+        require(sample_weight is None, "none", "sample_weight", sample_weight)
         scale = input_scale(self.from_logits)
         return flatten_samples(preds, target, self.num_classes, scale, self.ignore_index)
 

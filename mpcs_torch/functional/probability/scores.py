@@ -198,7 +198,7 @@ def means_of_sums(sums: Tensor, weight: Tensor) -> ProbabilityMeans:
 
 def check_floor(epsilon: float) -> None:
     """Check that ``epsilon``, the smallest probability, is in [0, 1)."""
-    require(0 <= epsilon < 1, "epsilon must be from 0 to below 1", epsilon)
+    require(0 <= epsilon < 1, "from_below", "epsilon", epsilon, minimum=0, maximum=1)
 
 
 @dataclass(eq=False)
@@ -384,8 +384,7 @@ class CrossEntropy(ProbabilityMeasure):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        if self.normalized and not self.from_logits:
-            raise ValueError("normalized=True needs from_logits=True: it declares logits to be log-probabilities.")
+        require(self.from_logits or not self.normalized, "needs", "normalized=True", other="from_logits=True")
         super().__post_init__()
 
     @property

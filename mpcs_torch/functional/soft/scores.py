@@ -68,7 +68,7 @@ class SoftScore(SoftMeasure):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        require(self.num_classes >= 1, "num_classes must be at least 1", self.num_classes)
+        require(self.num_classes >= 1, "at_least", "num_classes", self.num_classes, minimum=1)
         check_choice("average", self.average, SoftAverage)
         check_zero_division(self.zero_division)
 
@@ -158,9 +158,8 @@ class HardF1(SoftScore):
         shape = (self.num_classes,)
         if isinstance(threshold, Tensor):
             is_by_class = threshold.shape == shape and threshold.is_floating_point()
-            rule = f"threshold must be a number or floating point of shape {shape}"
-            require(is_by_class, rule, f"{threshold.dtype} of shape {tuple(threshold.shape)}")
-        require(not torch.as_tensor(threshold).isnan().any(), "threshold must not be NaN", threshold)
+            require(is_by_class, "number_or_shape", "threshold", threshold, shape=shape)
+        require(not torch.as_tensor(threshold).isnan().any(), "no_nan", "threshold", threshold)
 
     def degrees(self, samples: SoftSamples) -> Sequence[Tensor]:
         """Return whether both are positive, the predictions above the threshold, the labels above 0.5, and all."""
@@ -363,7 +362,7 @@ class SoftKLDivergence(SoftMeasure):
 
     def __post_init__(self) -> None:
         """Check the settings."""
-        require(0 <= self.epsilon < 0.5, "epsilon must be from 0 to below 0.5", self.epsilon)
+        require(0 <= self.epsilon < 0.5, "from_below", "epsilon", self.epsilon, minimum=0, maximum=0.5)
 
     def sums(self, rows: SoftSamples, bins: Bins | None = None) -> Tensor:
         """Return the sum of divergences of all elements, and the sum of weights."""

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mpcs_torch.errors import require
+from mpcs_torch.errors import InvalidValueError, require
 from mpcs_torch.functional.detection import cost as measures
 from mpcs_torch.functional.detection.cost import DetectionCost, OperatingPoint
 from mpcs_torch.functional.detection.trial_measure import ClassAverage, TrialMeasure
@@ -106,18 +106,15 @@ class _ThresholdCost(_CostMetric):
                 no non-targets.
         """
         is_chooser = isinstance(source, MinDetectionCost | EqualErrorRate)
-        require(is_chooser, "source must be a MinDetectionCost or an EqualErrorRate", repr(source))
+        require(is_chooser, "instance", "source", source, type="MinDetectionCost or EqualErrorRate")
         ours = self.measure
         theirs = source.measure
         if (ours.num_classes, ours.detectors) != (theirs.num_classes, theirs.detectors):
-            raise ValueError(f"source must have {_class_pair(ours)}, but has {_class_pair(theirs)}.")
+            raise InvalidValueError("other_detectors", "source", ours=_class_pair(ours), theirs=_class_pair(theirs))
         if isinstance(source, MinDetectionCost) and source.points != ours.points:
-            raise ValueError(
-                f"source must have the operating points {list(ours.points)}, but has {list(source.points)}."
-            )
+            raise InvalidValueError("other_points", "source", list(source.points), points=list(ours.points))
         learned = source.thresholds().reshape(-1, ours.detectors)
-        if learned.isnan().any():
-            raise ValueError("source must have seen targets and non-targets, but has no threshold.")
+        require(not learned.isnan().any(), "no_threshold", "source")
         self.measure = copy(ours)  # copies of this metric, such as clones, keep their thresholds
         self.measure.thresholds_in_use = learned.expand(len(ours.points), -1).T.tolist()
         self._computed = None

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from mpcs_torch.calibration import LogisticCalibration, TemperatureScaling, VectorScaling
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.calibration_files import (
     CalibrationFileError,
     SavedCalibration,
@@ -179,7 +180,7 @@ def test_values_that_cannot_be_calibrated_are_refused(tmp_path: Path) -> None:
     scores = LOGITS.clone()
     scores[7, 0] = -torch.inf
     path = write_predictions(tmp_path / "p.npz", scores, TARGET, NAMES)
-    with pytest.raises(PredictionsError, match=r"p\.npz: preds must be finite logits .* but sample 7 has \[-inf"):
+    with pytest.raises(PredictionsError, match=rf"p\.npz: preds {Rule('finite_logits')}.* sample 7 .*\[-inf"):
         fit_to_predictions(Predictions(path, OF_LOGITS), "vector", ignore)
     turned = VectorScaling(CLASSES)
     turned.scale.fill_(-1)

@@ -10,9 +10,11 @@ import h5py
 import numpy as np
 import pytest
 
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.formats import open_table
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.evaluation.files.trials import TrialTable, read_trials
+from mpcs_torch.messages import RULES
 
 DATA = Path(__file__).parents[2] / "oracles" / "data" / "hdf5"
 SCORES = ["sidekit-scores", "sidekit-matlab-scores", "pybosaris-scores"]
@@ -106,34 +108,35 @@ def test_trials_without_a_score_are_named(tmp_path: Path) -> None:
     )
 
 
-BOTH_NAMED = "as there are models and segments, but is "
-MASK_RULE = f"'trial_mask' must be a matrix (2, 3) of whole numbers, {BOTH_NAMED}"
-SCORES_RULE = f"'scores' must be a matrix (2, 3) of scores, {BOTH_NAMED}"
-NAMES_RULE = "must be a list of different names, none of them empty"
+MASK_RULE = f"'trial_mask' {Rule('matrix_of_trials', fields={'shape': (2, 3), 'kind': 'whole numbers'})}, but got "
+SCORES_RULE = f"'scores' {Rule('matrix_of_trials', fields={'shape': (2, 3), 'kind': 'scores'})}, but got "
+NAMES_RULE = Rule("names")
+SEGSET_RULE = str(Rule("dataset", fields={"name": "segset"}))
+TRIALS_RULE = RULES["trials"].partition("{")[0]
 
 
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"modelset": None}, "must have the names of models and segments, in modelset and segset, or ID/row_ids"),
-        ({"segset": None}, "must have 'segset', a dataset with a shape"),
+        ({"modelset": None}, TRIALS_RULE),
+        ({"segset": None}, SEGSET_RULE),
         (
             {"trial_mask": None},
-            "must have the names of models and segments, in modelset",
+            TRIALS_RULE,
         ),
-        ({"trial_mask": np.full((2, 3), 2)}, "'trial_mask' must be from -1 to 1"),
-        ({"trial_mask": np.full((3, 2), 1)}, f"{MASK_RULE}'int64' of shape (3, 2)"),
-        ({"trial_mask": np.zeros(6, dtype=np.int8)}, f"{MASK_RULE}'int8' of shape (6,)"),
-        ({"trial_mask": np.zeros((2, 3))}, f"{MASK_RULE}'float64' of shape (2, 3)"),
-        ({"scores": np.ones((2, 3), dtype=int)}, f"{SCORES_RULE}'int64' of shape (2, 3)"),
-        ({"scores": np.full((2, 3), np.nan)}, "'scores' must have a number where score_mask is not 0, but has 'nan'"),
-        ({"scores": np.ones((2, 2))}, f"{SCORES_RULE}'float64' of shape (2, 2)"),
+        ({"trial_mask": np.full((2, 3), 2)}, f"'trial_mask' {Rule('between', fields={'minimum': -1, 'maximum': 1})}"),
+        ({"trial_mask": np.full((3, 2), 1)}, f"{MASK_RULE}int64 (3, 2)"),
+        ({"trial_mask": np.zeros(6, dtype=np.int8)}, f"{MASK_RULE}int8 (6,)"),
+        ({"trial_mask": np.zeros((2, 3))}, f"{MASK_RULE}float64 (2, 3)"),
+        ({"scores": np.ones((2, 3), dtype=int)}, f"{SCORES_RULE}int64 (2, 3)"),
+        ({"scores": np.full((2, 3), np.nan)}, f"'scores' {Rule('number_in_mask', fields={'mask': 'score_mask'})}"),
+        ({"scores": np.ones((2, 2))}, f"{SCORES_RULE}float64 (2, 2)"),
         ({"segset": np.array([b"x", b"y", b"x"])}, f"'segset' {NAMES_RULE}"),
         ({"segset": np.array([b"x", b"", b"z"])}, f"'segset' {NAMES_RULE}"),
         ({"segset": np.array([b"x", b"\xff", b"z"])}, "cannot be read: 'utf-8' codec can't decode byte 0xff"),
         ({"segset": np.arange(3)}, f"'segset' {NAMES_RULE}"),
-        ({"segset": h5py.Empty("S1")}, "must have 'segset', a dataset with a shape"),
-        ({"scores": h5py.ExternalLink(DATA / "sidekit-scores.h5", "/scores")}, "'scores' must be in the file itself"),
+        ({"segset": h5py.Empty("S1")}, SEGSET_RULE),
+        ({"scores": h5py.ExternalLink(DATA / "sidekit-scores.h5", "/scores")}, f"'scores' {Rule('in_file')}"),
         ({"modelset": np.array([(1, 2.0)] * 2)}, f"'modelset' {NAMES_RULE}"),
         ({"scores": np.zeros((2, 3), dtype="f8,f8")}, SCORES_RULE),
     ],
@@ -150,7 +153,7 @@ def test_a_trial_is_not_of_both_kinds(tmp_path: Path) -> None:
     masks = {"tar_mask": np.eye(2, 3, dtype=bool), "non_mask": np.ones((2, 3), dtype=bool)}
     path = write(tmp_path / "k.h5", trial_mask=None, **masks)
     refused(
-        "k.h5: a trial must be target or non-target, but one is in tar_mask and in non_mask",
+        f"k.h5: a trial {Rule('target_or_not', fields={'targets': 'tar_mask', 'nontargets': 'non_mask'})}",
         DATA / "sidekit-scores.h5",
         path,
     )

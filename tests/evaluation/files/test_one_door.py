@@ -67,7 +67,7 @@ def test_a_file_is_refused_as_a_tensor_is(
         score_models(open_models([path], options), None)
     assert of_tensor.value.sample == BAD
     assert (of_file.value.row, of_file.value.column) == (BAD + 1, column)
-    assert of_tensor.value.plain_rule in of_file.value.reason
+    assert str(of_tensor.value.rule) in of_file.value.reason
 
 
 @pytest.mark.parametrize("off", [0, 9e-4, -9e-4])

@@ -9,7 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from mpcs_torch.errors import InvalidValueError
 from mpcs_torch.functional import AuditedMean, audited_mean, clopper_pearson
+from tests.refused import Refused
 
 SAMPLES, REPETITIONS = 1500, 60
 
@@ -119,22 +121,22 @@ def test_labels_of_complaints_are_refused_and_those_of_an_audit_are_not() -> Non
         given = np.where(labelled, wrong, np.nan), risk, np.full(5000, 0.1)
         try:
             audited_mean(*map(torch.from_numpy, given))
-        except ValueError as error:
-            refused[complains] += "labels of complaints must be left out" in str(error)
+        except InvalidValueError as error:
+            refused[complains] += error.code == "whatever_the_error"
     assert refused[False] == 0
     assert refused[True] >= 55
 
 
 def test_wrong_arguments_are_refused() -> None:
     half, unknown = torch.full((3,), 0.5), torch.full((3,), torch.nan)
-    for arguments, message in (
-        ((half, half[:2], half), "must have the same shape"),
-        ((half, half, 0 * half), "chance must be above 0 and at most 1, but is not for sample 0"),
-        ((half, unknown, half), "predicted must be from 0 to 1"),
-        ((4 * half, half, half), "loss must be from 0 to 1, or NaN"),
-        ((unknown, half, 2 * half), "loss must be known where the chance is 1"),
+    for arguments, refusal in (
+        ((half, half[:2], half), Refused("same_shape", "loss, predicted and chance")),
+        ((half, half, 0 * half), Refused("above_at_most", "chance", 0, sample=0, minimum=0, maximum=1)),
+        ((half, unknown, half), Refused("between", "predicted", minimum=0, maximum=1)),
+        ((4 * half, half, half), Refused("loss_or_unknown", "loss", 2)),
+        ((unknown, half, 2 * half), Refused("known_if_certain", "loss")),
     ):
-        with pytest.raises(ValueError, match=message):
+        with refusal:
             audited_mean(*arguments)
-    with pytest.raises(ValueError, match="confidence must be"):
+    with Refused("open_between", "confidence"):
         audited_mean(half, half, half, confidence=1.0)

@@ -11,6 +11,7 @@ from scipy.optimize import brentq
 from scipy.special import betaln, xlogy
 
 from mpcs_torch.functional import anytime_evidence, anytime_interval
+from tests.refused import Refused
 
 STREAMS, LENGTH = 400, 4000
 DELTA = 0.05
@@ -72,9 +73,9 @@ def test_ends_are_where_the_mixture_rejects(errors: int, others: int, confidence
 
 def test_losses_out_of_range_are_refused() -> None:
     for loss in (-1.0, 3.0):
-        with pytest.raises(ValueError, match="loss must be sums of losses from 0 to 1"):
+        with Refused("sums_of_losses", "loss"):
             anytime_evidence(torch.tensor(loss), torch.tensor(2), limit=0.1)
-    with pytest.raises(ValueError, match=r"limit must be above 0 and below 1, but got 1\."):
+    with Refused("open_between", "limit", 1.0, minimum=0, maximum=1):
         anytime_evidence(torch.tensor(0), torch.tensor(2), limit=1.0)
-    with pytest.raises(ValueError, match=r"confidence must be above 0 and below 1, but got 0\."):
+    with Refused("open_between", "confidence", 0.0, minimum=0, maximum=1):
         anytime_interval(torch.tensor(0), torch.tensor(2), confidence=0.0)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from mpcs_torch.functional import concession_intervals, meta_pattern_concern_score
 from tests.conftest import load_oracle
+from tests.refused import Refused
 
 
 def forgives(t: int, concession: Fraction) -> bool:
@@ -30,12 +31,12 @@ def test_it_is_the_largest_number_of_intervals_that_forgives_the_concession(deno
 
 @pytest.mark.parametrize("concession", [0.5, 0, -0.1, 1e-9, float("nan"), True, "0.02"])
 def test_other_concessions_are_refused(concession: Any) -> None:
-    with pytest.raises(ValueError, match=r"concession must be a number from 2e-9 to below 0.5, but got "):
+    with Refused("from_below", "concession", maximum=0.5):
         concession_intervals(concession)
 
 
 def test_t_and_concession_are_not_given_together() -> None:
-    with pytest.raises(ValueError, match=r"concession must not be given together with t, but got 0.02 and t = 50"):
+    with Refused("not_with", "concession", 0.02, other="t"):
         meta_pattern_concern_score(torch.zeros(1, 3), torch.tensor([0]), num_classes=3, t=50, concession=0.02)
 
 

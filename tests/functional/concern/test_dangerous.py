@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mpcs_torch import ConcernSpec, DangerousErrors
 from mpcs_torch.functional import dangerous_errors
 from tests.conftest import details
+from tests.refused import Refused
 
 LABELS = st.lists(st.tuples(st.integers(-1, 3), st.integers(0, 3)), min_size=1, max_size=30)
 PAIRS = st.lists(st.booleans(), min_size=16, max_size=16)
@@ -54,29 +55,35 @@ def test_scores_predict_the_highest_class_and_ties_the_lower_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "refusal"),
     [
         (
             {"concern": torch.ones(2, 3).bool()},
-            r"concern must have shape \(2, 2\), one row for each",
+            Refused("shape", "concern", shape="(2, 2)"),
         ),
         (
             {"concern": torch.ones(2, 2)},
-            r"concern must be a ConcernSpec, or a bool tensor .* weights do not define .* got dtype torch.float32",
+            Refused("pairs", "concern"),
         ),
-        ({"concern": "all"}, r"concern must be a ConcernSpec or a tensor, but got 'all'"),
-        ({"sample_weight": torch.tensor([1, -1])}, "sample_weight must be finite and >= 0, but sample 1 has -1"),
-        ({"normalize": "all"}, "normalize must be 'samples', 'decided', 'errors' or None, but got 'all'"),
+        ({"concern": "all"}, Refused("spec_or_tensor", "concern", "all")),
+        (
+            {"sample_weight": torch.tensor([1, -1])},
+            Refused("finite_at_least", "sample_weight", -1.0, sample=1, minimum=0),
+        ),
+        ({"normalize": "all"}, Refused("one_of", "normalize", "all")),
         (
             {"preds": torch.tensor([5, 0])},
-            r"preds must hold .* from 0 to 1 \(-1 for a referral\), .* sample 0 has 5",
+            Refused("decisions_or_scores", "preds", 5, sample=0),
         ),
-        ({"preds": torch.tensor([[0.1, float("nan")], [0, 1]])}, "preds must hold .* scores without NaN, but sample 0"),
-        ({"preds": torch.tensor([0, 1, 0])}, r"target must have shape \(3,\) to match preds, but got \(2,\)"),
-        ({"preds": torch.rand(2, 3)}, "preds must have 2 classes in dimension 1"),
+        (
+            {"preds": torch.tensor([[0.1, float("nan")], [0, 1]])},
+            Refused("decisions_or_scores", "preds", float("nan"), sample=0),
+        ),
+        ({"preds": torch.tensor([0, 1, 0])}, Refused("shape", "target", shape=(3,))),
+        ({"preds": torch.rand(2, 3)}, Refused("class_dimension", "preds", classes=2)),
     ],
 )
-def test_errors_name_the_wrong_argument(changed: dict[str, Any], message: str) -> None:
+def test_errors_name_the_wrong_argument(changed: dict[str, Any], refusal: Refused) -> None:
     arguments = {"preds": torch.tensor([0, 1]), "target": torch.tensor([0, 1]), "num_classes": 2, **changed}
-    with pytest.raises(ValueError, match=message):
+    with refusal:
         dangerous_errors(**arguments)

@@ -14,6 +14,7 @@ from mpcs_torch.functional import meta_pattern_concern_score
 from mpcs_torch.functional.inputs import arrays
 from mpcs_torch.functional.inputs.decisions import highest_class, highest_classes
 from tests.oracles import algorithm_1
+from tests.refused import Refused
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64, "float16": torch.float16, "bfloat16": torch.bfloat16}
 LEVELS = st.sampled_from([-0.0, 0.0, 0.125, 0.25, 0.5, 1.0, 3.0])
@@ -133,10 +134,10 @@ def test_a_bad_value_in_a_large_batch_is_named(bad: float) -> None:
     preds, target = drawn_batch(10, 2000)
     probs = preds.softmax(dim=1)
     probs[1234, 2] = bad
-    with pytest.raises(ValueError, match=r"preds must be probabilities .* but sample 1234 has"):
+    with Refused("probabilities", "preds", sample=1234):
         meta_pattern_concern_score(probs, target, num_classes=10, from_logits=False)
     if bad != -1:
-        with pytest.raises(ValueError, match=r"preds must be logits without NaN or .inf, but sample 1234 has"):
+        with Refused("logits", "preds", sample=1234):
             meta_pattern_concern_score(probs, target, num_classes=10)
 
 

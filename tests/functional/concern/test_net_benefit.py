@@ -7,6 +7,7 @@ import torch
 
 from mpcs_torch.functional import net_benefit
 from mpcs_torch.functional.concern.net_benefit import NetBenefit
+from tests.refused import Refused
 
 GENERATOR = torch.Generator().manual_seed(0)
 TARGET = (torch.rand(200, generator=GENERATOR) < 0.3).long()
@@ -42,16 +43,16 @@ def test_probabilities_that_equal_the_threshold_act() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "refusal"),
     [
-        ({"threshold": 1.0}, "threshold must be above 0 and below 1, but got 1"),
-        ({"threshold": "0.5"}, "threshold must be above 0 and below 1, but got '0.5'"),
-        ({"classes": []}, "classes must be a list of some, but not all, of those from 0 to 2"),
-        ({"classes": [0, 1, 2]}, "classes must be a list of some, but not all"),
-        ({"classes": [3]}, "classes must be a list of some, but not all"),
-        ({"classes": 1}, "classes must be a list of some, but not all, .* got 1"),
+        ({"threshold": 1.0}, Refused("open_between", "threshold", 1.0, minimum=0, maximum=1)),
+        ({"classes": []}, Refused("some_classes", "classes", last=2)),
+        ({"classes": [0, 1, 2]}, Refused("some_classes", "classes")),
+        ({"classes": [3]}, Refused("some_classes", "classes")),
+        ({"threshold": "0.5"}, Refused("open_between", "threshold", "0.5")),
+        ({"classes": 1}, Refused("some_classes", "classes", 1)),
     ],
 )
-def test_settings_are_checked(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_settings_are_checked(settings: dict[str, Any], refusal: Refused) -> None:
+    with refusal:
         NetBenefit(3, **settings)

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpcs_torch.functional import CohortStatistics, cohort_statistics, normalize_scores
+from tests.refused import Refused
 
 
 def cohort(seed: int, num_names: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
@@ -48,29 +49,29 @@ def test_a_shift_and_a_scale_of_one_name_do_not_matter(factor: float, shift: flo
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "refusal"),
     [
-        ({"num_names": 0}, "num_names must be at least 1, but got 0"),
-        ({"num_names": 1}, "names must be from 0 to 0, but sample 2 has 1"),
-        ({"num_names": 3}, "preds must hold two scores that differ for each name, but name 2 has none"),
-        ({"top": 1}, "top must be at least 2, but got 1"),
-        ({"preds": torch.tensor([1.0, 2.0, torch.nan, 4.0])}, "preds must be finite, but sample 2 has nan"),
-        ({"preds": torch.tensor([1, 2, 3, 4])}, r"preds must be floating point scores \(M,\), but got torch.int64"),
-        ({"preds": torch.tensor([1.0, 1.0, 2.0, 3.0])}, "two scores that differ for each name, but name 0 has none"),
-        ({"names": torch.tensor([0, 1])}, r"names must be integers \(4,\), but got torch.int64 \(2,\)"),
+        ({"num_names": 0}, Refused("at_least", "num_names", 0, minimum=1)),
+        ({"num_names": 1}, Refused("between", "names", 1, sample=2, minimum=0, maximum=0)),
+        ({"num_names": 3}, Refused("cohort", "preds", names=[2])),
+        ({"top": 1}, Refused("at_least", "top", 1, minimum=2)),
+        ({"preds": torch.tensor([1.0, 2.0, torch.nan, 4.0])}, Refused("finite", "preds", float("nan"), sample=2)),
+        ({"preds": torch.tensor([1, 2, 3, 4])}, Refused("float_shape", "preds", shape="(M,)")),
+        ({"preds": torch.tensor([1.0, 1.0, 2.0, 3.0])}, Refused("cohort", "preds", names=[0])),
+        ({"names": torch.tensor([0, 1])}, Refused("integer_shape", "names", shape=(4,))),
     ],
 )
-def test_wrong_cohorts_are_refused(change: dict[str, object], message: str) -> None:
+def test_wrong_cohorts_are_refused(change: dict[str, object], refusal: Refused) -> None:
     given_cohort = {"preds": torch.tensor([1.0, 2.0, 3.0, 4.0]), "names": torch.tensor([0, 0, 1, 1]), "num_names": 2}
-    with pytest.raises(ValueError, match=message):
+    with refusal:
         cohort_statistics(**{**given_cohort, **change})  # type: ignore[arg-type]
 
 
 def test_trials_without_statistics_or_of_another_shape_are_refused() -> None:
-    with pytest.raises(ValueError, match="enrollment or test must be given, but both are None"):
+    with Refused("given_or", "enrollment", other="test"):
         normalize_scores(torch.zeros(2))
     one = CohortStatistics(torch.zeros(1), torch.ones(1))
-    with pytest.raises(ValueError, match=r"must have the shape of preds, \(2,\), but have \(1,\)"):
+    with Refused("shape_of", "the statistics", other="preds", shape=(2,)):
         normalize_scores(torch.zeros(2), test=one)
-    with pytest.raises(ValueError, match=r"preds must be floating point scores \(N,\), but got torch.int64"):
+    with Refused("float_shape", "preds", shape="(N,)"):
         normalize_scores(torch.zeros(1, dtype=torch.int64), test=one)

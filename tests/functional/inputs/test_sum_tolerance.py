@@ -1,5 +1,6 @@
 """A row of probabilities that one way of reading it accepts is accepted by all."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpcs_torch.errors import Rule
 from mpcs_torch.evaluation.files.predictions import Predictions
 from mpcs_torch.evaluation.files.reading import PredictionsError, ReadOptions
 from mpcs_torch.functional import brier_score, shift_priors
+from tests.refused import Refused
 
 
 def is_accepted(thousandths: list[int], dtype: torch.dtype) -> bool:
@@ -39,9 +42,9 @@ def test_files_and_priors_accept_the_same_sums(last: int, is_fine: bool, tmp_pat
         assert rows.scores.sum(1).tolist() == pytest.approx([1.0] * 601)
         shift_priors(torch.full((1, 3), 1 / 3), training_priors=torch.full((3,), 1 / 3), priors=priors)
     else:
-        with pytest.raises(PredictionsError, match="sum to 1") as refused:
+        with pytest.raises(PredictionsError, match=re.escape(str(Rule("probabilities")))) as refused:
             Predictions(path, ReadOptions()).rows()
         assert refused.value.row == 601
-        with pytest.raises(ValueError, match="sum to 1"):
+        with Refused("distribution", "priors"):
             shift_priors(torch.full((1, 3), 1 / 3), training_priors=torch.full((3,), 1 / 3), priors=priors)
     assert is_accepted([333, 333, last], torch.float32) == is_fine

@@ -20,6 +20,7 @@ from mpcs_torch.functional.probability.probability_accuracy import MeasuredProba
 from mpcs_torch.functional.probability.scores import ProbabilityMeans, means_from_probs
 from mpcs_torch.metrics import ProbabilityAccuracy
 from tests.conftest import load_oracle
+from tests.refused import Refused
 
 ORACLE = load_oracle("generalized_cases")
 FIELDS = {"geometric": "geometric_accuracy", "decisiveness": "decisiveness", "robustness": "robustness"}
@@ -148,20 +149,20 @@ def test_the_mean_of_no_samples_is_nan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
+    ("changed", "refusal"),
     [
-        ({"epsilon": 1.0}, "epsilon must be from 0 to below 1, but got 1.0."),
-        ({"epsilon": math.nan}, "epsilon must be from 0 to below 1, but got nan."),
-        ({"n_bins": 0}, "n_bins must be at least 1, but got 0."),
-        ({"delta": 0.0}, "delta must be 1 divided by a whole number, or None, but got 0.0."),
-        ({"delta": 0.3}, "delta must be 1 divided by a whole number, or None, but got 0.3."),
-        ({"span": "all"}, "span must be 'data' or 'unit', but got 'all'."),
-        ({"target": torch.tensor([0, 3])}, "target must hold class indices from 0 to 2 .*, but sample 1 has 3."),
+        ({"epsilon": 1.0}, Refused("from_below", "epsilon", 1.0, minimum=0, maximum=1)),
+        ({"epsilon": math.nan}, Refused("from_below", "epsilon", float("nan"), minimum=0, maximum=1)),
+        ({"n_bins": 0}, Refused("at_least", "n_bins", 0, minimum=1)),
+        ({"delta": 0.0}, Refused("inverse_of_whole", "delta", 0.0)),
+        ({"delta": 0.3}, Refused("inverse_of_whole", "delta", 0.3)),
+        ({"span": "all"}, Refused("one_of", "span", "all")),
+        ({"target": torch.tensor([0, 3])}, Refused("class_indices", "target", 3, sample=1, last=2)),
     ],
 )
-def test_errors_name_the_wrong_argument(changed: dict[str, Any], message: str) -> None:
+def test_errors_name_the_wrong_argument(changed: dict[str, Any], refusal: Refused) -> None:
     arguments = {"preds": torch.zeros(2, 3), "target": torch.tensor([0, 1]), "num_classes": 3, **changed}
-    with pytest.raises(ValueError, match=message):
+    with refusal:
         bins_of(**arguments)
 
 

@@ -17,6 +17,7 @@ from mpcs_torch.functional import (
 )
 from mpcs_torch.metrics import BrierScore, CrossEntropy
 from tests.oracles import naive
+from tests.refused import Refused
 
 
 def draw(seed: int, samples: int = 30, classes: int = 4) -> tuple[Tensor, Tensor, Tensor]:
@@ -99,18 +100,22 @@ def test_cross_entropy_is_infinite_if_a_true_class_has_probability_0_and_weight(
 
 
 @pytest.mark.parametrize(
-    ("score", "changed", "message"),
+    ("score", "changed", "refusal"),
     [
-        (brier_score, {"over_classes": "max"}, "over_classes must be 'sum' or 'mean', but got 'max'"),
-        (brier_score, {"num_classes": 1}, "num_classes must be at least 2, but got 1"),
-        (brier_score, {"from_logits": False}, "preds must be probabilities >= 0 that sum to 1"),
-        (cross_entropy, {"normalized": True}, "preds must be log-probabilities whose exponentials sum to 1 over"),
-        (cross_entropy, {"normalized": True, "from_logits": False}, "normalized=True needs from_logits=True"),
-        (cross_entropy, {"preds": torch.tensor([[math.inf, 0.0], [0.0, 0.0]])}, "preds must be logits without NaN"),
-        (probability_accuracy, {"cells": 7}, "cells must be None or a multiple of 1 / delta = 200, but got 7"),
+        (brier_score, {"over_classes": "max"}, Refused("one_of", "over_classes", "max")),
+        (brier_score, {"num_classes": 1}, Refused("at_least", "num_classes", 1, minimum=2)),
+        (brier_score, {"from_logits": False}, Refused("probabilities", "preds")),
+        (cross_entropy, {"normalized": True}, Refused("log_probabilities", "preds")),
+        (
+            cross_entropy,
+            {"normalized": True, "from_logits": False},
+            Refused("needs", "normalized=True", other="from_logits=True"),
+        ),
+        (cross_entropy, {"preds": torch.tensor([[math.inf, 0.0], [0.0, 0.0]])}, Refused("logits", "preds")),
+        (probability_accuracy, {"cells": 7}, Refused("multiple", "cells", 7, number=200)),
     ],
 )
-def test_errors_name_the_wrong_argument(score: Any, changed: dict[str, Any], message: str) -> None:
+def test_errors_name_the_wrong_argument(score: Any, changed: dict[str, Any], refusal: Refused) -> None:
     arguments = {"preds": torch.ones(2, 2), "target": torch.tensor([0, 1]), "num_classes": 2, **changed}
-    with pytest.raises(ValueError, match=message):
+    with refusal:
         score(**arguments)

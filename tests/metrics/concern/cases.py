@@ -25,6 +25,7 @@ from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import CERTAIN, CLASSES, HARD, WIDE, flat, random_batch
 from tests.metrics.case import Batch, MetricCase
 from tests.oracles import algorithm_1, naive
+from tests.refused import Refused
 
 CONCERN = ConcernSpec(CLASSES, releases=[[0, 1], [2, 3, 1]], factor=0.25)
 
@@ -46,8 +47,7 @@ REFERRING = replace(
     HARD,
     draw=referring_batch,
     bad=(torch.tensor([0, 7]), torch.tensor([0, 1])),
-    rule=r"preds must hold class indices from 0 to 3 \(-1 for a referral\), or scores without NaN",
-    quoted="7",
+    refusal=Refused("decisions_or_scores", "preds", 7, sample=1),
     ignored=(torch.tensor([0, -1]), torch.tensor([-1, -1])),
 )
 
@@ -62,8 +62,7 @@ COSTED = replace(
     HARD,
     draw=costed_batch,
     bad=(torch.zeros(2, CLASSES), torch.tensor([[0.0, 1, 2, 3], [0, torch.inf, 2, 3]])),
-    rule="target must hold 4 finite costs for each sample",
-    quoted=r"\[0, inf, 2, 3\]",
+    refusal=Refused("finite_costs", "target", [0, math.inf, 2, 3], sample=1, number=4),
     ignoring={},
     ignored=(torch.zeros(2, CLASSES), torch.ones(2, CLASSES), torch.zeros(2)),
 )

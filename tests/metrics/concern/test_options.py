@@ -13,6 +13,7 @@ from mpcs_torch.functional import meta_pattern_concern_score
 from mpcs_torch.metrics import BrierScore
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.batches import random_batch
+from tests.refused import Refused
 
 LOGITS, TARGET = random_batch(30, seed=3)
 ORDERED = torch.ones(4, 4, dtype=torch.float64).triu(1) + 0.1  # mistaking a class for a higher one costs more
@@ -48,7 +49,7 @@ def test_a_concern_of_ones_is_no_concern() -> None:
     assert len(collection.compute_groups) == 1
     without.merge_state(ones)
     other = MetaPatternConcernScore(4, concern=torch.full((4, 4), 0.5))
-    with pytest.raises(ValueError, match="same settings"):
+    with Refused("other_settings", "the state"):
         without.merge_state(other)
 
 
@@ -72,26 +73,26 @@ def test_mpcs_takes_its_concession_from_the_spec_unless_it_is_told_otherwise() -
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("make", "refusal"),
     [
-        (lambda: MetaPatternConcernScore(1), r"num_classes must be at least 2, but got 1"),
-        (lambda: MetaPatternConcernScore(3, k=4), r"k must be from 1 to the number of classes \(3\), but got 4"),
-        (lambda: MetaPatternConcernScore(3, t=50, concession=0.02), r"concession must not be given together with t"),
+        (lambda: MetaPatternConcernScore(1), Refused("at_least", "num_classes", 1, minimum=2)),
+        (lambda: MetaPatternConcernScore(3, k=4), Refused("rank", "k", 4, classes=3)),
+        (lambda: MetaPatternConcernScore(3, t=50, concession=0.02), Refused("not_with", "concession", other="t")),
         (
             lambda: MetaPatternConcernScore(2, concern=ConcernSpec(2, weights=[[0, 1], [0, 0]])),
-            r"concern must hold fin",
+            Refused("weights_off_diagonal", "concern"),
         ),
-        (lambda: MetaPatternConcernScore(3, concern=torch.ones(2, 2)), r"concern must have shape \(3, 3\)"),
-        (lambda: DangerousErrors(3, concern=ConcernSpec(2)), r"concern must have shape \(3, 3\)"),
-        (lambda: DangerousErrors(3, concern=torch.ones(2, 2).bool()), r"concern must have shape \(3, 3\)"),
+        (lambda: MetaPatternConcernScore(3, concern=torch.ones(2, 2)), Refused("shape", "concern", shape="(3, 3)")),
+        (lambda: DangerousErrors(3, concern=ConcernSpec(2)), Refused("shape", "concern", shape="(3, 3)")),
+        (lambda: DangerousErrors(3, concern=torch.ones(2, 2).bool()), Refused("shape", "concern", shape="(3, 3)")),
         (
             lambda: DangerousErrors(3, normalize="all"),
-            r"normalize must be 'samples', 'decided', 'errors' or None, but",
+            Refused("one_of", "normalize"),
         ),
     ],
 )
-def test_errors_name_the_wrong_setting(make: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_errors_name_the_wrong_setting(make: Any, refusal: Refused) -> None:
+    with refusal:
         make()
 
 

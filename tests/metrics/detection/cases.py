@@ -11,6 +11,7 @@ from mpcs_torch.functional.detection.errors import flatten_trials
 from mpcs_torch.metrics.base import SumMetric
 from tests.metrics.case import Batch, Fed, MetricCase
 from tests.oracles import naive_detection as naive
+from tests.refused import Refused
 
 CLASSES = 4
 POINTS = [OperatingPoint(0.5), OperatingPoint(0.1, c_miss=3.0)]
@@ -39,16 +40,14 @@ def class_scores(size: int, seed: int) -> Batch:
 DETECTIONS = Fed(
     draw=detections,
     bad=(torch.tensor([-9.0, 0.0]), torch.tensor([1, 2])),
-    rule=r"target must hold 0 for non-targets and 1 for targets \(or ignore_index\)",
-    quoted="2",
+    refusal=Refused("trial_labels", "target", 2, sample=1),
     ignoring={"ignore_index": -1},
     ignored=(torch.zeros(2), torch.tensor([-1, -1])),
 )
 CLASS_SCORES = Fed(
     draw=class_scores,
     bad=(torch.zeros(2, CLASSES), torch.tensor([0, CLASSES])),
-    rule=r"target must hold class indices from 0 to 3 \(or ignore_index\)",
-    quoted="4",
+    refusal=Refused("class_indices", "target", 4, sample=1, last=3),
     ignoring={"ignore_index": -1},
     ignored=(torch.zeros(2, CLASSES), torch.tensor([-1, -1])),
 )

@@ -1,0 +1,48 @@
+"""The check that a call is refused by a rule: by its code and its fields, not by its sentence."""
+
+import re
+from types import TracebackType
+from typing import Any
+
+import pytest
+
+from mpcs_torch.errors import InvalidValueError
+
+
+def sentence(code: str, argument: str = "", *value: Any, **fields: Any) -> str:
+    """Return a pattern for the sentence of a rule, where an error of another type quotes it."""
+    return re.escape(str(InvalidValueError(code, argument, *value, **fields)))
+
+
+class Refused:
+    """A context in which an `InvalidValueError` must be raised, which then is ``error``."""
+
+    error: InvalidValueError
+
+    def __init__(
+        self, code: str, argument: str, *value: Any, raises: type = InvalidValueError, **expected: Any
+    ) -> None:
+        """Expect an error of the type ``raises``, perhaps with its value, sample, column and fields."""
+        self.code, self.argument, self.value, self.raises, self.expected = code, argument, value, raises, expected
+
+    def __enter__(self) -> "Refused":
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: TracebackType | None) -> bool:
+        assert error is not None, f"{self.code} of {self.argument} is not refused"
+        if not isinstance(error, self.raises):
+            return False
+        assert isinstance(error, InvalidValueError)
+        self.error = error
+        assert (error.code, error.argument) == (self.code, self.argument), error
+        actual = {"sample": error.sample, "column": error.column, "count": error.count, **error.fields}
+        for name, value in self.expected.items():
+            assert _are_equal(actual[name], value), error
+        for value in self.value:
+            assert _are_equal(error.value, value), error
+        return True
+
+
+def _are_equal(actual: object, expected: object) -> bool:
+    """Compare values, and lists of numbers up to the rounding of float32."""
+    return actual == expected or actual == pytest.approx(expected, nan_ok=True)
