@@ -143,7 +143,7 @@ def test_acknowledged_alarms_are_cleared_and_may_be_raised_again(tmp_path: Path)
     again = [alarm for alarm in watch.alarms if alarm not in others]
     assert {(alarm.kind, alarm.name) for alarm in again} == {(alarm.kind, alarm.name) for alarm in of_all}
     assert all(alarm.row > 400 for alarm in again)
-    with Refused("one_of", "names", "errors of sample"):
+    with Refused("monitored", "names", "errors of sample"):
         watch.acknowledge("errors of sample")
     watch.acknowledge()
     assert watch.alarms == []
