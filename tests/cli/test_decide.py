@@ -515,3 +515,16 @@ def test_the_estimate_is_compared_with_labels(
     assert [each["labelled"] for each in values] == [400, 400]
     assert dangerous["low"] > 0
     assert f"dangerous errors per sample: {dangerous['value']:.4g} (of 400)" in printed
+
+
+def test_the_calibration_of_the_rule_is_that_of_the_option(tmp_path: Path, concern: Path) -> None:
+    scores, target = logits(0)
+    write_predictions(tmp_path / "dev.csv", scores, target, NAMES)
+    rule = tmp_path / "rule.pt"
+    options = ("--logits", "--calibration", "vector")
+    assert run("decide", "fit", tmp_path / "dev.csv", "--concern", concern, "--out", rule, *options) == 0
+    here = DecisionRule(load_concern(concern), calibration="vector").fit(scores, target)
+    new, _ = logits(1)
+    loaded = DecisionRule.load(rule)
+    assert loaded.calibration_method == "vector"
+    assert loaded.assess(new).risk == pytest.approx(here.assess(new).risk, abs=1e-5)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -30,6 +30,7 @@ def fit(
     reading: ReadOptions,
     limit: Annotated[list[str] | None, typer.Option(metavar="TEXT")] = None,
     priors: Annotated[str | None, typer.Option(metavar="NUMBERS|FILE", show_default="the file's")] = None,
+    calibration: Annotated[Literal["temperature", "vector"], typer.Option()] = "temperature",
 ) -> None:
     """Fit a decision rule to predictions with labels.
 
@@ -50,6 +51,8 @@ def fit(
         out: The file of the rule to write.
         limit: Guarantee, by referring rows, a limit such as 'dangerous <= 1 % of malignant by site'; repeatable.
         priors: Class frequencies of the deployment, with commas between, or the file of `calibrate priors --json`.
+        calibration: What is fitted to a fifth of the rows: one temperature, or a scale and a bias for each class, which
+            also corrects a loss with class weights.
     """
     from mpcs_torch.concern import load_concern
     from mpcs_torch.evaluation.decision_files import fit_rule, open_to_fit
@@ -58,7 +61,8 @@ def fit(
     spec = load_concern(concern)
     with options.refused_values():
         frequencies = None if priors is None else _priors(priors, spec.classes)
-        rule = DecisionRule(spec, [Limit.parse(text) for text in limit or ()], priors=frequencies)
+        limits = [Limit.parse(text) for text in limit or ()]
+        rule = DecisionRule(spec, limits, calibration=calibration, priors=frequencies)
     predictions = open_to_fit(rule, validation, reading)
     with row_counter("read", [validation], predictions) as advance:
         units = fit_rule(rule, predictions, advance)
