@@ -180,7 +180,7 @@ def estimate_priors(
         known, unknown = shift_priors(validation, **shift), shift_priors(deployment, **shift)
     else:
         one_hot = torch.eye(classes).to(shares)
-        known, unknown = (one_hot[highest_class(probs)[1]] for probs in (validation, deployment))
+        known, unknown = one_hot[highest_class(validation)[1]], one_hot[highest_class(deployment)[1]]
     by_class = design.means(known)
     require(torch.linalg.matrix_rank(by_class) == classes, "dependent", "preds", method=method)
     indicators = torch.linalg.inv(by_class)

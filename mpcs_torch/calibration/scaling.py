@@ -256,8 +256,8 @@ class VectorScaling(nn.Module):
         scores, has_classes = upcast_half(preds), preds.ndim > 1 and preds.shape[1] == self.num_classes
         require(has_classes, "class_dimension", "preds", preds, classes=self.num_classes)
         per_class = (self.num_classes, *(1 for _ in preds.shape[2:]))
-        scale, bias = (values.to(scores.dtype).reshape(per_class) for values in (self.scale, self.bias))
-        return scores * scale + bias
+        scale, bias = self.scale.to(scores.dtype), self.bias.to(scores.dtype)
+        return scores * scale.reshape(per_class) + bias.reshape(per_class)
 
     def fit(self, preds: Tensor, target: Tensor) -> Self:
         """Set the scales and biases to their optimum, computed in float64, and return self.
@@ -302,7 +302,8 @@ def _expand_vector(samples: LabelledLogits, point: Tensor) -> Expansion:
     wrong = probs - torch.nn.functional.one_hot(target, classes)
     gradient = torch.cat([(wrong * logits).mean(dim=0), wrong.mean(dim=0)])
     weighted = torch.cat([probs * logits, probs], dim=1)
-    square, first, zeroth = ((probs * logits**power).mean(dim=0).diag() for power in (2, 1, 0))
+    square = (probs * logits.square()).mean(dim=0).diag()
+    first, zeroth = (probs * logits).mean(dim=0).diag(), probs.mean(dim=0).diag()
     within = torch.cat([torch.cat([square, first], dim=1), torch.cat([first, zeroth], dim=1)])
     return Expansion(-samples.true_class_values(log_probs).mean(), gradient, within - weighted.T @ weighted / rows)
 

@@ -86,7 +86,7 @@ def without_arrays(value: Any) -> Any:
 
 def find_problems(arguments: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield every problem of ``arguments``, the unchecked keyword arguments of `ConcernSpec`."""
-    classes, factor, concession = (arguments[name] for name in ("classes", "factor", "concession"))
+    classes, factor, concession = arguments["classes"], arguments["factor"], arguments["concession"]
     class_problems = list(_class_problems(classes))
     yield from class_problems
     names = None if class_problems else class_names(classes)
@@ -145,7 +145,7 @@ def _pair_problems(field: str, pairs: object, names: tuple[str, ...] | None) -> 
             unknown = [_unknown_class(entry, names, known) for entry in entries]
             yield from (Problem((field, i, j), message) for j, message in enumerate(unknown) if message)
             if not any(unknown):
-                true, *predicted = (names[entry] if isinstance(entry, int) else entry for entry in entries)
+                true, *predicted = [names[entry] if isinstance(entry, int) else entry for entry in entries]
                 if true in predicted:
                     place = predicted.index(true) + 1
                     yield Problem((field, i, place), f"must differ from the true class {quoted(true)}")

@@ -84,7 +84,8 @@ def _range_ends(value: Any, steps: tuple[str | int, ...], problems: list[Problem
     if isinstance(value, list | dict):
         items = enumerate(value) if isinstance(value, list) else value.items()
         ends = {key: _range_ends(each, (*steps, key), problems) for key, each in items}
-        low, high = ({key: pair[end] for key, pair in ends.items()} for end in (0, 1))
+        low = {key: lowest for key, (lowest, _) in ends.items()}
+        high = {key: highest for key, (_, highest) in ends.items()}
         return (low, high) if isinstance(value, dict) else ([*low.values()], [*high.values()])
     matched = RANGE.fullmatch(value) if isinstance(value, str) else None
     try:

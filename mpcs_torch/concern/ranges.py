@@ -138,7 +138,8 @@ class ConcernRange:
         import torch
 
         boxes = [box for pair in zip(self.low, self.high, strict=True) for box in _boxes(*pair)]
-        low, high = (torch.stack([spec.costs() for spec in specs]) for specs in zip(*boxes, strict=True))
+        low = torch.stack([lowest.costs() for lowest, _ in boxes])
+        high = torch.stack([highest.costs() for _, highest in boxes])
         if self.low[0].answers:  # an answer can cost a maximum of other costs, which is not linear: use one box
             return low.amin(0, keepdim=True), high.amax(0, keepdim=True)
         return low, high

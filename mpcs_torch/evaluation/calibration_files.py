@@ -147,7 +147,7 @@ def _fitted(
 ) -> FittedCalibration:
     with naming_file(path):
         saved.module.fit(scores, target)
-    before, after = (loss(values, target).item() for values in (scores, saved.module(scores)))
+    before, after = loss(scores, target).item(), loss(saved.module(scores), target).item()
     return FittedCalibration(saved, len(scores), measure, before, after)
 
 

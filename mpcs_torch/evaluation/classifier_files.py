@@ -178,10 +178,14 @@ def score_models(
         advance(len(rows.ids))
     with naming_file(first.path):
         result = evaluation.result()
-    notes = [*([] if matched.units is None else [matched.units.note(names)]), *result.notes]
+    notes = list(result.notes)
+    if matched.units is not None:
+        notes.insert(0, matched.units.note(names))
     if intervals and not is_alone and not (result.comparisons or result.without):
         notes.append("None of the metrics is one that models are compared by.")
-    cautions = [*result.cautions, *(shared_by_rows(first) if intervals else [])]
+    cautions = list(result.cautions)
+    if intervals:
+        cautions += shared_by_rows(first)
     for name, each in opened.items():
         if each.roles.form == "positive":
             area = result.models[name].intervals.get("auroc")
@@ -214,5 +218,5 @@ def _turned(predictions: Predictions, concern: ConcernSpec | ConcernRange | None
 
 def shared_rows(scored: Predictions, seen: Predictions) -> list[EvaluationWarning]:
     """Return the warning E1 if rows of the file ``scored`` have the same scores as rows of the file ``seen``."""
-    hashes, others = (hash_rows(file.rows().scores) for file in (scored, seen))
+    hashes, others = hash_rows(scored.rows().scores), hash_rows(seen.rows().scores)
     return warn_of_known(known_rows(others), hashes, seen.path.name)

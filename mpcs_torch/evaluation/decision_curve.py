@@ -63,7 +63,7 @@ class DecisionCurves(NamedTuple):
 
     def sentences(self) -> list[str]:
         """Return sentences: at which thresholds each model is better than acting on all and on none, also by group."""
-        first, *_, last = (in_digits(100 * threshold, 2) for threshold in self.scale.thresholds)
+        first, *_, last = [in_digits(100 * threshold, 2) for threshold in self.scale.thresholds]
         sentences = [
             f"At {self._better(scores)} (of {first} to {last} %), {name} is better than acting on all samples, and "
             f"than acting on none ({CONFIDENCE_TEXT} at each threshold)."

@@ -227,8 +227,13 @@ def _evaluated(
     )
     evaluation.add(name, Rows(decided, target, ids, costs=paid), cluster)
     result = evaluation.result()
-    notes = [*result.notes, *([] if rule.priors is None else [OTHER_FREQUENCIES]), *([] if paid is None else [OF_ROWS])]
-    notes += [] if is_labelled.all() else [PARTLY_LABELLED.format(len(is_labelled), len(target))]
+    notes = list(result.notes)
+    if rule.priors is not None:
+        notes.append(OTHER_FREQUENCIES)
+    if paid is not None:
+        notes.append(OF_ROWS)
+    if not is_labelled.all():
+        notes.append(PARTLY_LABELLED.format(len(is_labelled), len(target)))
     return replace(result, notes=notes, cautions=[*result.cautions, *shared_by_rows(predictions)])
 
 

@@ -98,7 +98,7 @@ class WorstGroup(WrapperMetric):
         results = dict[int, Any]()
         for group in codes.unique().tolist():  # type: ignore[no-untyped-call]
             rows = codes == group
-            preds, target, *others = (each if each is None else each[rows] for each in columns.values())
+            preds, target, *others = [each if each is None else each[rows] for each in columns.values()]
             add = getattr(self.metrics[group], step)
             results[group] = add(preds, target, **dict(zip(further, others, strict=True)))
         return results, codes.bincount(minlength=len(self.metrics))

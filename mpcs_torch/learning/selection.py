@@ -369,7 +369,10 @@ def explain(rule: SelectionRule, epochs: Sequence[Epoch], *, best: Epoch | None 
         if counts:
             cells.append(_ties(pick) if pick.by in counts else "")
         rows.append([pick.picker, str(pick.epoch.number), *cells])
-    return Table(["picked by", "epoch", *names, *([AS_GOOD] if counts else [])], rows)
+    header = ["picked by", "epoch", *names]
+    if counts:
+        header.append(AS_GOOD)
+    return Table(header, rows)
 
 
 def _cell(epoch: Epoch, name: str, reference: Epoch | None, *, is_count: bool) -> str:

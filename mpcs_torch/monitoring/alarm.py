@@ -98,7 +98,7 @@ class Monitor(SumMetric):
         check_confidence(confidence)
         settings = {name: value for name, value in arguments.items() if name not in ("reference", "limits")}
         super().__init__(settings, **rules)
-        self.names, highest, scales, self.is_counted = (list(column) for column in zip(*watched, strict=True))
+        self.names, highest, scales, self.is_counted = map(list, zip(*watched, strict=True))
         for name in ("loss", "samples"):
             self.add_sum(name, shape=(len(watched),))
         self.add_sum("past", shape=(2, len(watched)))
@@ -250,8 +250,9 @@ class Monitor(SumMetric):
         """Return the value of `compute`, also if there was no batch."""
         ends = anytime_interval(self.loss, self.samples, confidence=self.confidence)
         evidence = self.evidence_now()
-        rate, low, high = (mean * self.scales for mean in (self.loss / self.samples, *ends))
-        return Reading(rate, low, high, evidence, self.alarms(), evidence.mean())
+        low, high = ends
+        rate = self.scales * (self.loss / self.samples)
+        return Reading(rate, self.scales * low, self.scales * high, evidence, self.alarms(), evidence.mean())
 
     def shown_means(self) -> "list[MonitoredMean]":
         """Return the K means so far, for figures and tables."""

@@ -258,7 +258,7 @@ class Watch:
                 estimate = estimate._replace(name=OF_ROWS)
             elif labelled:
                 ends = anytime_interval(sums[4] / scale, sums[3], confidence=sure)
-                low, high = (scale * end.item() - compared / weight for end in ends)
+                low, high = [scale * end.item() - compared / weight for end in ends]
                 estimate = estimate._replace(
                     labelled=int(labelled),
                     difference=(measured - compared) / weight,

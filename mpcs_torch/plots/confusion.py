@@ -61,7 +61,8 @@ def confusion_matrix(
     if confusion.shape != shape or (released is not None and released.shape != shape):
         shapes = [None if matrix is None else tuple(matrix.shape) for matrix in (confusion, released)]
         raise InvalidValueError("row_and_column_each", "confusion and released", shapes, number=size)
-    names, decided = ([literal(name, MAX_BESIDE) for name in each] for each in (class_names, columns or class_names))
+    names = [literal(name, MAX_BESIDE) for name in class_names]
+    decided = [literal(name, MAX_BESIDE) for name in columns or class_names]
     digits = 1 if size > MAX_NUMBERED else max(len(shown_number(c)) for row in confusion.tolist() for c in row)
     cell = max(0.36, min(0.8, 3.0 / shape[1]), LETTER * digits + 0.12)
     if isinstance(on, Axes):
@@ -76,12 +77,15 @@ def confusion_matrix(
     is_upright = widest > cell * every - 0.08
     below = 0.5 + widest if is_upright else 0.7
     side = cell * size
+    xlabel = "decided as" if columns else "predicted"
+    if is_image:
+        xlabel = "predicted (dark: most of a row)"
     figure, axes = canvas(
         side + below + 0.4,
         title,
         width=max(style.WIDTH, cell * shape[1] + beside + 0.3),
         on=on,
-        xlabel=("decided as" if columns else "predicted") if not is_image else "predicted (dark: most of a row)",
+        xlabel=xlabel,
         ylabel="true",
     )
     axes.spines[:].set_visible(False)

@@ -53,8 +53,9 @@ def risk_coverage_figure(
         is_curve = coverage.shape == risk.shape and coverage.ndim == 1 and len(coverage)
         shapes = [tuple(coverage.shape), tuple(risk.shape)]
         require(is_curve, "curve_shapes", "curves", shapes, name=name)
-        x, y = ([100 * value for value in values] for values in thinned(coverage, risk))
-        axes.plot(x, y, color=colour, linewidth=1.5, label=literal(name))
+        x, y = thinned(coverage, risk)
+        percent = [100 * value for value in x], [100 * value for value in y]
+        axes.plot(*percent, color=colour, linewidth=1.5, label=literal(name))
     axes.set(xlim=(_first_shown(curves.values()), 101), ylim=(0, None))
     grid(axes)
     return legend_below(figure, on=on)
@@ -124,7 +125,7 @@ def reliability(measured: MeasuredProbabilities, reported: ProbabilityMeans, tit
     """
     figure, axes = canvas(4.2, title, on=on, xlabel="reported probability", ylabel="measured probability", aspect=1)
     axes.set(xlim=(0, 1), ylim=(0, 1))
-    low, high, rate = (values.tolist() for values in (measured.low, measured.high, measured.rate))
+    low, high, rate = measured.low.tolist(), measured.high.tolist(), measured.rate.tolist()
     widths = [max(h - b, 0.002) for b, h in zip(low, high, strict=True)]
     look: dict[str, Any] = {"color": style.SKY, "edgecolor": style.WHITE, "linewidth": 0.5}
     axes.bar(low, rate, widths, align="edge", label="measured rate of a bin", **look)

@@ -59,7 +59,7 @@ def draw_models(axes: Axes, rows: Sequence[Sequence[Effect]], labels: Sequence[s
     """Draw, in each row, a value with its interval for each model; ``labels`` has a legend text for each model."""
     for number, label in enumerate(labels):
         shift = 0.2 * (number - (len(labels) - 1) / 2) * min(1, 3 / len(labels))
-        colour, marker = (each[number % len(each)] for each in (style.SYSTEMS, style.MARKERS))
+        colour, marker = style.SYSTEMS[number % len(style.SYSTEMS)], style.MARKERS[number % len(style.MARKERS)]
         draw_effects(axes, [values[number] for values in rows], colour, shift, marker, label)
 
 

@@ -82,7 +82,7 @@ def check_splits(data: DataSplits, source: str) -> None:
     for name, split in splits.items():
         if not isinstance(split, Split):
             raise DataError(f"{source}: {name} must be a Split, but is {type(split).__name__}")
-        inputs, labels, groups = split
+        inputs, labels, clusters = split
         rows = labels.shape if _is_column(labels) and len(labels) else None
         _require_array(f"{source}: {name}.labels", labels, rows is not None, "int64 (N,) with N > 0")
         last, low, high = len(data.class_names) - 1, int(labels.min()), int(labels.max())
@@ -90,8 +90,8 @@ def check_splits(data: DataSplits, source: str) -> None:
             raise DataError(f"{source}: {name}.labels must be from 0 to {last}, but are from {low} to {high}")
         same_rows = isinstance(inputs, Tensor) and inputs.shape[:1] == rows
         _require_array(f"{source}: {name}.inputs", inputs, same_rows, f"(N, ...) with N = {len(labels)}, as labels")
-        of_rows = groups is None or (_is_column(groups) and groups.shape == rows)
-        _require_array(f"{source}: {name}.groups", groups, of_rows, f"int64 (N,) with N = {len(labels)}, as labels")
+        of_rows = clusters is None or (_is_column(clusters) and clusters.shape == rows)
+        _require_array(f"{source}: {name}.clusters", clusters, of_rows, f"int64 (N,) with N = {len(labels)}, as labels")
 
 
 def _require_array(name: str, values: object, is_valid: bool, rule: str) -> None:

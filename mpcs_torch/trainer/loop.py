@@ -284,7 +284,9 @@ class TrainingRun:
 
     def state_dict(self) -> dict[str, Any]:
         """Return all that a resumed run needs. All processes must call this together."""
-        random = [torch.get_rng_state(), *([torch.cuda.get_rng_state()] if torch.cuda.is_available() else [])]
+        random = [torch.get_rng_state()]
+        if torch.cuda.is_available():
+            random.append(torch.cuda.get_rng_state())
         with self.running():
             parts = {name: part.state_dict() for name, part in self._saved_parts().items()}
         parts["loss_scale"] = {"score": self.loss_scale}

@@ -224,7 +224,10 @@ class EpochStep:
 
     def __call__(self, values: Mapping[str, float]) -> None:
         """Step the scheduler after an epoch; ``values`` are the metrics of the epoch."""
-        self.scheduler.step(*([] if self.score is None else [values[self.score]]))  # type: ignore[arg-type]
+        if self.score is None:
+            self.scheduler.step()
+        else:
+            self.scheduler.step(values[self.score])  # type: ignore[arg-type]
 
 
 def cosine(

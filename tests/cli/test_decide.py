@@ -466,7 +466,7 @@ def test_a_missing_cost_names_its_row_or_refers_it_without_a_label(
     fit, apply = ("decide", "fit", new, "--concern", concern, "--out", tmp_path / "other.pt"), ("decide", "apply", rule)
     for verb in (fit, (*apply, new, "--out", out)):
         assert run(*verb, *options) == 2
-        told = f"new.csv, row 7, column {'abcd'[column]}: must each be finite, but is missing (--missing drop"
+        told = f"new.csv, row 7, column {'abcd'[column]}: must be finite, but is missing (--missing drop"
         assert told in one_line(capsys.readouterr().err)
     assert run(*fit, *options, "--missing", "drop") == 0
     table = [line.split(",") for line in lines_of(new)]

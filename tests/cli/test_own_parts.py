@@ -123,7 +123,7 @@ def data(root, *, kind):
         "rows": Split(inputs[:20], labels),
         "list": Split(inputs, labels.tolist()),
         "empty": Split(inputs[:0], labels[:0]),
-        "groups": Split(inputs, labels, groups=labels[:3]),
+        "groups": Split(inputs, labels, clusters=labels[:3]),
         "pair": (inputs, labels),
         "whole": Split(inputs.long(), labels),
     }[kind]
@@ -192,7 +192,7 @@ ERRORS = {
     DATA.format("list"): (LABELS.format("train") + "list", ""),
     DATA.format("empty"): (LABELS.format("train") + "torch.int64 (0,)", ""),
     DATA.format("rows"): ("train.inputs must be (N, ...) with N = 30, as labels, but is torch.float32 (20, 4)", ""),
-    DATA.format("groups"): ("train.groups must be int64 (N,) with N = 30, as labels, but is torch.int64 (3,)", ""),
+    DATA.format("groups"): ("train.clusters must be int64 (N,) with N = 30, as labels, but is torch.int64 (3,)", ""),
     DATA.format("pair"): ("data.path: own_parts:data: train must be a Split, but is tuple", ""),
     DATA.format("whole"): (
         "data.path: your own_parts:data raised RuntimeError: mat1 and mat2 must have the same dtype",

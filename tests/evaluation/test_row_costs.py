@@ -191,7 +191,7 @@ def test_a_row_without_a_cost_is_left_out_if_asked(tmp_path: Path, capsys: pytes
     path = written(tmp_path / "p.csv", A, torch.arange(300), costs)
     options = ("score", path, "--cost-columns", "pay,ask,stop", "--metrics", "mean_cost", "--json")
     assert run(*options) == 2
-    assert "row 8, column ask: must each be finite, but is missing (--missing drop" in capsys.readouterr().err
+    assert "row 8, column ask: must be finite, but is missing (--missing drop" in capsys.readouterr().err
     assert run(*options, "--missing", "drop") == 0
     found = json.loads(capsys.readouterr().out)
     kept = torch.arange(300) != 7

@@ -160,7 +160,7 @@ def test_costs_of_samples_choose_the_model_that_is_better_where_most_is_at_stake
     assert choice.steps[0].cost == pytest.approx(costs[torch.arange(3000), target, most_probable].mean().item())
     paid = [step.cost for step in choice.steps]
     assert paid == sorted(paid, reverse=True), "each step saves"
-    with pytest.raises(ValueError, match="costs must each be finite"):
+    with pytest.raises(ValueError, match="costs must be finite"):
         recipe.choose(logits, target, costs=costs / 0)
 
 

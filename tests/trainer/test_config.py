@@ -291,7 +291,7 @@ def no_data(root: Path) -> None:
             "model.path: your .*:failing_net raised KeyError: 'width' at .*py:",
         ),
         ({"path": f"{__name__}:no_net"}, "model.path: .*:no_net must return Module, but returns int"),
-        ({"name": "lstm", "hidden": 10**6}, "model: lstm: inputs must have the shape"),
+        ({"name": "lstm", "hidden": 10**6}, "model: lstm: inputs must have shape"),
     ],
 )
 def test_a_model_that_cannot_be_made_is_an_error_of_this_part(model: dict[str, Any], message: str) -> None:

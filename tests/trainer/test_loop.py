@@ -114,9 +114,9 @@ def test_settings_that_do_not_fit_the_data_are_refused() -> None:
 
 
 def test_a_model_that_does_not_fit_the_data_is_refused() -> None:
-    with pytest.raises(PartError, match=r"model: cnn_m: inputs must have the shape \(1, 28, 28\)"):
+    with pytest.raises(PartError, match=r"model: cnn_m: inputs must have shape \(1, 28, 28\)"):
         epochs_of(model={"name": "cnn_m"})
-    with pytest.raises(PartError, match=r"model: rnn: inputs must have the shape \(steps, features\), but got \(4,\)"):
+    with pytest.raises(PartError, match=r"model: rnn: inputs must have shape \(steps, features\), but got \(4,\)"):
         epochs_of(model={"name": "rnn"})
 
 

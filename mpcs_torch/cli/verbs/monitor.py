@@ -80,7 +80,8 @@ def monitor(
                 raise StateError(f"{rule}: is not the rule that the state was begun with: begin another state")
             if acknowledge:
                 with options.refused_values(option="--acknowledge"):
-                    cleared = watch.acknowledge(*(() if acknowledge == [ALL] else acknowledge))
+                    names = [] if acknowledge == [ALL] else acknowledge
+                    cleared = watch.acknowledge(*names)
                 note(*(f"acknowledged: {page.alarm_sentence(alarm)}" for alarm in cleared))
         else:
             options.refuse_given({"acknowledge": acknowledge}, f"{state} has no alarms yet, because it does not exist")

@@ -73,7 +73,11 @@ def _by_number(
     if facts.table.has_names and in_columns and len(in_columns[0]) == len(roles.scores):
         return [roles._replace(called=tuple(in_columns[0][name] for name in roles.scores))], None
     orders, is_doubted = _orders(facts, roles, names)
-    doubt = "which_number" if is_doubted else "first_number" if len(names) > 1 else None
+    doubt = None
+    if is_doubted:
+        doubt = "which_number"
+    elif len(names) > 1:
+        doubt = "first_number"
     return [order._replace(called=called) for called in names for order in orders], doubt
 
 
@@ -109,7 +113,7 @@ def _counted(facts: Facts, size: int, columns: Sequence[str]) -> list[tuple[str,
 def _ranked(facts: Facts, size: int, columns: Sequence[str]) -> list[tuple[str, ...]]:
     """Return the labels in the order of their numbers, if these are consecutive, or -1 and 1."""
     labels = _all_labels(facts, columns)
-    numbers = [number for label in labels if (number := to_number(label)) is not None and number % 1 == 0]
+    numbers = [number for number in map(to_number, labels) if number is not None and number % 1 == 0]
     is_whole = len(labels) == len(numbers) == size
     are_steps = all(two - one == 1 for one, two in pairwise(numbers)) or numbers == [-1, 1]
     return [tuple(labels)] if is_whole and are_steps else []

@@ -72,7 +72,7 @@ def _problem_of(facts: Facts, names: Sequence[str], texts: set[str], known: set[
     """Return the problem that predicted labels ``texts`` and labels ``known``, of ``names``, are unclear."""
     classes = sorted(texts | known, key=number_or_text)
     missing = [name for name in classes if name.lower() in MISSING]
-    numbers = [number for name in classes if (number := to_number(name)) is not None]
+    numbers = [number for number in map(to_number, classes) if number is not None]
     cases = Counter(name.lower() for name in classes)
     twins = [name for name in classes if cases[name.lower()] > 1]
     is_mixed = facts.kind(names[0]) == "whole" and 0 < len(numbers) < len(classes)

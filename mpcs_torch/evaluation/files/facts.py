@@ -56,7 +56,7 @@ class ColumnFacts:
     def numbers(self) -> NDArray[np.float64]:
         """The numbers, (n,), or for lists (n, k); NaN for a value that is no number, or a list of another length."""
         if self.kind != "list":
-            return np.array([np.nan if (n := to_number(value)) is None else n for value in self.values])
+            return np.array([np.nan if number is None else number for number in map(to_number, self.values)])
         lists = [numbers_in(value) for value in self.values]
         size = len(next(filter(None, lists)))
         return np.array([row if row and len(row) == size else [np.nan] * size for row in lists])
@@ -97,7 +97,9 @@ class Facts:
         """The class names that the file uses, if they differ from ``class_names``; else ()."""
         self.is_written = {*WRITTEN} <= {*table.names}
         """Whether `mpcs decide apply` wrote the file."""
-        used = {*options.columns, *self._others, *(WRITTEN[1:] if self.is_written else ())}
+        used = {*options.columns, *self._others}
+        if self.is_written:
+            used.update(WRITTEN[1:])
         self.free = [name for name in table.names if name not in used]
 
     def asked(self, options: ReadOptions) -> "Facts":

@@ -115,7 +115,7 @@ def best_match(table: FileTable, other: FileTable, ours: Sequence[Ids], theirs: 
     Raises:
         PredictionsError: If no columns have names in common, or two pairs of columns match rows differently.
     """
-    own, known = (each.read([*chain(*ids)]) for each, ids in ((table, ours), (other, theirs)))
+    own, known = table.read([*chain(*ours)]), other.read([*chain(*theirs)])
     best, chosen, all_places = (False, False, 0, 0), list[tuple[Ids, Ids]](), list[NDArray[np.int32]]()
     for pair in product(ours, theirs):
         is_same, size = table.has_names and pair[0] == pair[1], len(pair[0])

@@ -26,7 +26,7 @@ def side_by_side(readings: Sequence[Roles]) -> list[str]:
     for roles in readings:
         names = [SEPARATOR.split(name) for name in roles.scores]
         words.append([word for word in names[0] if all(word in name for name in names)])
-    start, end = (_shared_words(each) for each in (words, [each[::-1] for each in words]))
+    start, end = _shared_words(words), _shared_words([each[::-1] for each in words])
     if start and any(len(each) == start + end for each in words):  # deep_pred beside deep_wide_pred
         start -= 1
     for each, roles in zip(words, readings, strict=True):

@@ -125,7 +125,7 @@ def _shown_classes(facts: Facts, roles: Roles, decision: str) -> list[int]:
     not order the predicted labels.
     """
     scores, predicted = facts.columns[roles.scores[0]].numbers, np.array(facts.columns[decision].labels)
-    first, last = (scores[(predicted == name) & ~np.isnan(scores)] for name in roles.classes)
+    first, last = [scores[(predicted == name) & ~np.isnan(scores)] for name in roles.classes]
     if not len(first) or not len(last):
         return [0, 1]
     is_possible = [last.max() <= first.min(), first.max() <= last.min()]

@@ -228,9 +228,13 @@ class Predictions:
         """Return the scores as they are in the file, and the checked rows. Neither has rows that are left out."""
         roles, is_decided = self.roles, self.roles.form == "decisions"
         labels = [] if roles.label is None else [roles.label]
-        numbers = [*([] if is_decided else roles.scores), *roles.truth, *self._numbers]
         beside = [] if roles.decided is None or not self._needs_labels else [roles.decided]
-        texts = [*self.texts, *labels, *(roles.scores if is_decided else beside)]
+        numbers, texts = [*roles.truth, *self._numbers], [*self.texts, *labels]
+        if is_decided:
+            texts += roles.scores
+        else:
+            numbers = [*roles.scores, *numbers]
+            texts += beside
         read = self.table.read([*numbers, *texts], numbers={*numbers} - {*texts})
         target = self._target(read)
         if is_decided:

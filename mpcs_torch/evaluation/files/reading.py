@@ -102,7 +102,9 @@ class ReadOptions(NamedTuple):
         for name, value in values.items():
             if value:
                 words += [f"{name}={value}"] if value.startswith("-") else [name, value]
-        return [*words, *(["--logits"] if self.from_logits else [])]
+        if self.from_logits:
+            words.append("--logits")
+        return words
 
     def words_beyond(self, given: "ReadOptions") -> str:
         """Return the options that choose columns and rows, without those ``given``, as typed in a shell."""

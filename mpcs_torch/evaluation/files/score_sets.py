@@ -240,7 +240,8 @@ def _falls(facts: Facts, roles: Roles) -> Problem | None:
         is_sure = len(matrix) >= MIN_FALLING and matrix.shape[1] > 2 and bool((matrix[:, 0] > matrix[:, -1]).all())
         is_best = is_sure and not facts.table.counts_from_0
     else:  # the scores are score1 and score2, and top1 and top2 name the classes
-        numbers = {match[2] for name in roles.scores if (match := NUMBERED.fullmatch(name))}
+        matches = [NUMBERED.fullmatch(name) for name in roles.scores]
+        numbers = {match[2] for match in matches if match is not None}
         families = defaultdict[tuple[str, str], set[str]](set)
         for name in facts.by_kind(facts.table.names, "whole", "text"):
             if (match := NUMBERED.fullmatch(name)) and name not in roles.scores:

@@ -33,7 +33,7 @@ def refuse_stacked(facts: Facts, roles: Roles, measure: Measure | None) -> None:
         sizes = groups.codes.bincount().tolist()
         if not 2 <= len(sizes) <= MAX_MODELS or len({*sizes}) > 1 or any(map(is_gap, groups.names)):
             continue
-        labels, *of_ids = (read.groups(each, "").codes for each in (roles.label, *ids))
+        labels, *of_ids = [read.groups(each, "").codes for each in (roles.label, *ids)]
         if _is_repeated(groups.codes, labels, of_ids, is_named=plain(name) in MODELS):
             models = [*map(label_text, groups.names)]
             ways = [facts.options._replace(models=tuple(some)) for some in (models, models[:1])]

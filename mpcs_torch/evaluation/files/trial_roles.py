@@ -123,7 +123,9 @@ def find_names(table: FileTable, roles: TrialRoles, options: ReadOptions, *, is_
         return known
     singles: list[Ids] = [(name,) for name in roles.others[:MAX_SINGLES]]
     pairs = list(combinations(roles.others[:MAX_PAIRED], 2))
-    return [*pairs, *singles] if is_matched else [*singles[:1], *pairs] if len(pairs) == 1 else singles
+    if is_matched:
+        return [*pairs, *singles]
+    return [*singles[:1], *pairs] if len(pairs) == 1 else singles
 
 
 def in_words(

@@ -117,4 +117,6 @@ def is_positive(value: str) -> bool | None:
 def target_or_not(value: Any) -> int | None:
     """Return 1 if ``value`` is a word in `TARGETS`, 0 if it is in `NONTARGETS`, else None."""
     text = "" if value is None else _OTHER.sub("", str(value).strip().lower().removesuffix(".0"))
-    return 1 if text in TARGETS else 0 if text in NONTARGETS else None
+    if text in TARGETS:
+        return 1
+    return 0 if text in NONTARGETS else None

@@ -164,7 +164,9 @@ def write_text(
     lists = {name: values.tolist() if hasattr(values, "tolist") else values for name, values in columns.items()}
     texts = {name: [_cell(value, decimal) for value in values] for name, values in lists.items()}
     header = ["" if name == f"Unnamed: {place}" else name for place, name in enumerate(columns)]
-    rows = [*([header] if has_names else []), *zip(*texts.values(), strict=True)]
+    rows = [*zip(*texts.values(), strict=True)]
+    if has_names:
+        rows.insert(0, tuple(header))
     fault_of = partial(_fault, path, texts, decimal=decimal, has_names=has_names)
     content = _encoded(rows, delimiter, csv.QUOTE_MINIMAL)
     if fault_of(content) is not None:
@@ -260,7 +262,8 @@ def write_trials(path: str | Path, table: TrialTable, trials: str | Path | None 
     for name in PAIR:
         rule = "must have no white space and no quotes in text"
         _check_texts(trials, name, table.groups[name], rule, lambda text: text.split() == [text] and '"' not in text)
-    labels, scores = ({name: columns[name] for name in (*PAIR, last)} for last in ("label", "score"))
+    labels = {name: columns[name] for name in (*PAIR, "label")}
+    scores = {name: columns[name] for name in (*PAIR, "score")}
     text = partial(write_text, delimiter=SPACE, has_names=False)
     of_labels, of_scores = partial(text, columns=labels, path=trials), partial(text, columns=scores, path=path)
     replace_together({trials: of_labels, path: of_scores})

@@ -166,7 +166,9 @@ class CostMeasure(DetectorStatistic):
     def details(self, by_class: Sequence[BinaryTrials]) -> DetectionCost:
         """Return the costs for P points: (P,) or, by class, (P, C); no axis P if P is 1."""
         fields = super().details(by_class)
-        return DetectionCost(*(fields if len(self.points) > 1 else fields.squeeze(1)))
+        if len(self.points) == 1:
+            fields = fields.squeeze(1)
+        return DetectionCost(*fields)
 
     def value(self, by_class: Sequence[BinaryTrials]) -> Tensor:
         """Return the costs."""

@@ -85,7 +85,9 @@ def _check_matrix(
     concern: Tensor, num_classes: int, *, referral: bool = False, layouts: Sequence[torch.layout] = (torch.strided,)
 ) -> None:
     require(concern.layout in layouts, "layout", "concern", concern.layout, layouts=layouts)
-    allowed = [(num_classes, num_classes), *([(num_classes, num_classes + 1)] if referral else [])]
+    allowed = [(num_classes, num_classes)]
+    if referral:
+        allowed.append((num_classes, num_classes + 1))
     has_coarse_answers = referral and concern.ndim == 2 and len(concern) == num_classes < concern.shape[1]
     shape = " or ".join(map(str, allowed))
     require(concern.shape in allowed or has_coarse_answers, "shape", "concern", concern, shape=shape)

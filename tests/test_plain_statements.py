@@ -1,0 +1,65 @@
+"""One statement does one thing: no statement of the package has to be read twice."""
+
+import ast
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "mpcs_torch"
+
+
+def is_nested_conditional(node: ast.AST) -> bool:
+    return isinstance(node, ast.IfExp) and any(isinstance(part, ast.IfExp) for part in ast.iter_child_nodes(node))
+
+
+def unpacks_conditional(node: ast.AST) -> bool:
+    """Return whether ``node`` is ``*(a if b else c)``, or ``**(a if b else c)`` in a dictionary."""
+    if isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        return any(key is None and isinstance(value, ast.IfExp) for key, value in pairs)
+    return isinstance(node, ast.Starred) and isinstance(node.value, ast.IfExp)
+
+
+def unpacks_generator(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Assign)
+        and isinstance(node.targets[0], ast.Tuple)
+        and isinstance(node.value, ast.GeneratorExp)
+    )
+
+
+def assigns_in_comprehension(node: ast.AST) -> bool:
+    is_comprehension = isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp)
+    return is_comprehension and any(isinstance(part, ast.NamedExpr) for part in ast.walk(node))
+
+
+DENSE: Mapping[str, Callable[[ast.AST], bool]] = {
+    "conditional within a conditional": is_nested_conditional,
+    "conditional that is unpacked": unpacks_conditional,
+    "generator that is unpacked": unpacks_generator,
+    "assignment in a comprehension": assigns_in_comprehension,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("conditional within a conditional", "x = 1 if a else 2 if b else 3"),
+        ("conditional that is unpacked", "x = [*([1] if a else [])]"),
+        ("conditional that is unpacked", "x = {**({} if a else {1: 2})}"),
+        ("generator that is unpacked", "a, b = (f(x) for x in pair)"),
+        ("assignment in a comprehension", "x = [y for z in a if (y := f(z))]"),
+    ],
+)
+def test_dense_statements_are_found(kind: str, text: str) -> None:
+    assert [name for name, is_dense in DENSE.items() if any(map(is_dense, ast.walk(ast.parse(text))))] == [kind]
+
+
+def test_no_statement_of_the_package_is_dense() -> None:
+    found = list[str]()
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            kinds = [name for name, is_dense in DENSE.items() if is_dense(node)]
+            found += [f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}: {kind}" for kind in kinds]
+    assert not found
